@@ -184,7 +184,7 @@ def build_tokenizer(
         project_cap=options.project_cap,
     )
     ids = assign_ids(plan.slots, learned.learned)
-    found = replace(_findings(plan, counts, learned, options), use=_count_use(counts, learned, ids, threads))
+    found = replace(_findings(plan, counts, learned, options), use=_count_use(counts, learned, ids, line_pattern, threads))
     write_decisions(plan.decisions, [*plan.morphemes, *plan.by_use], out)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
     parts = TokenizerParts(
@@ -305,11 +305,16 @@ def _without_unneeded(plan: Plan, lock: Lock, counts: ScanCounts, options: Build
     )
 
 
-def _count_tokens(learned: LearnedMerges, words: pa.RecordBatchReader, threads: int) -> Counter[bytes]:
-    """Return how often each token occurs in counted words."""
+def _count_tokens(
+    learned: LearnedMerges, texts: pa.RecordBatchReader, threads: int, *, line_pattern: str | None = None
+) -> Counter[bytes]:
+    """Return how often each token occurs in counted words, or in the lines of a pattern."""
     left, right = (pa.array([merge[side] for merge in learned.merges], pa.binary()) for side in (0, 1))
     merges = pa.RecordBatch.from_arrays([left, right], names=["left", "right"])
-    found = cppmill_core.count_tokens(merges, words, threads=threads)
+    first = learned.first_superword_merge
+    found = cppmill_core.count_tokens(
+        merges, texts, first_superword=first, unit_pattern=line_pattern, threads=threads
+    )
     columns: list[list[Any]] = [found["token"].to_pylist(), found["count"].to_pylist()]
     total = Counter[bytes]()
     for token, times in zip(*columns, strict=True):
@@ -317,11 +322,13 @@ def _count_tokens(learned: LearnedMerges, words: pa.RecordBatchReader, threads: 
     return total
 
 
-def _count_use(counts: ScanCounts, learned: LearnedMerges, ids: Sequence[Slot], threads: int) -> list[BandUse]:
+def _count_use(
+    counts: ScanCounts, learned: LearnedMerges, ids: Sequence[Slot], line_pattern: str | None, threads: int
+) -> list[BandUse]:
     """Return how often the ids of each band occur in the text that was learned from; nothing if it cannot be reread."""
     if counts.reread is None:
         return []
-    return use_by_band(ids, _count_tokens(learned, counts.reread(), threads))
+    return use_by_band(ids, _count_tokens(learned, counts.reread(), threads, line_pattern=line_pattern))
 
 
 def _findings(plan: Plan, counts: ScanCounts, learned: LearnedMerges, options: BuildOptions) -> Findings:

@@ -2,7 +2,7 @@
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use cppmill_core::pattern::Pattern;
-use cppmill_core::train::{self, Options, SuperwordBounds};
+use cppmill_core::train::{self, Options, SuperwordBounds, SuperwordRanks};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
@@ -72,15 +72,19 @@ fn train_bpe<'py>(
 
 /// Counts the tokens of texts that are encoded by merges; see the stub.
 #[pyfunction]
-#[pyo3(signature = (merges, texts, *, threads = 1))]
-fn count_tokens(
-    py: Python<'_>,
+#[pyo3(signature = (merges, texts, *, first_superword = None, unit_pattern = None, threads = 1))]
+fn count_tokens<'py>(
+    py: Python<'py>,
     merges: PyRecordBatch,
     texts: PyRecordBatchReader,
+    first_superword: Option<usize>,
+    unit_pattern: Option<&str>,
     threads: usize,
-) -> PyResult<Bound<'_, PyAny>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let (merges, texts) = (merges.into_inner(), texts.into_reader()?);
-    let counts = without_gil(py, || train::count_tokens(&merges, batches(Some(texts)), threads))?;
+    let pattern = unit_pattern.map(Pattern::by_name).transpose().map_err(|error| to_python(&error))?;
+    let superwords = first_superword.zip(pattern).map(|(first, pattern)| SuperwordRanks { first, pattern });
+    let counts = without_gil(py, || train::count_tokens(&merges, batches(Some(texts)), superwords, threads))?;
     PyRecordBatch::new(counts).into_pyarrow(py)
 }
 

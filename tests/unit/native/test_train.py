@@ -262,6 +262,8 @@ def test_superwords_are_those_of_the_reference(
             tokens[token] += count
     assert {row["token"]: row["count"] for row in counted if row["count"]} == +tokens
     assert [row["token"] for row in counted[256:]] == [merge.left + merge.right for merge in merges]
+    superwords: dict[str, Any] = {"first_superword": len(merges) - superword_tokens, "unit_pattern": "cpp-lines-1"}
+    assert cppmill_core.count_tokens(merge_batch(merges), reader(lines), **superwords).to_pylist() == counted
 
 
 def published_seeds() -> dict[bytes, bool]:

@@ -22,7 +22,7 @@ mod words;
 
 pub(crate) use bpe::{Merges, Scratch};
 pub use documents::Part;
-pub(crate) use lines::{LineMerges, LineSegmenter};
+pub(crate) use lines::{LineMerges, LineSegmenter, SuperwordMerges};
 pub use markers::Markers;
 pub use tokenizer::Tokenizer;
 

@@ -5,8 +5,9 @@ use super::group_cap::GroupCap;
 use super::merges::{LearnedMerge, Phase};
 use super::queue::Queue;
 use super::rules::Rules;
-use super::texts::Texts;
+use super::texts::{Cuts, Held};
 use super::tokens::Tokens;
+use crate::Result;
 
 /// The pairs of a text that are counted first make up at least this share of all its pairs, each.
 const FIRST_SHARE: u64 = 1 << 12;
@@ -19,30 +20,36 @@ const STEPS: (u64, u64) = (2, 16);
 /// that the rules refuse is skipped for good.
 ///
 /// Most pairs are so rare that they never come up. So only the frequent ones are counted; when these are used up, the
-/// texts, which are shorter by then, are counted again for rarer ones.
+/// texts, which are shorter by then, are counted again for rarer ones. In such a round the texts are cut where none of
+/// the frequent pairs can be, and equal parts are merged once.
 ///
 /// With a cap, what a pair is worth is looked at when its turn comes, and it waits again if that is less than its
 /// count: most pairs are so rare that it never comes.
+///
+/// # Errors
+/// `Invalid` if the distinct parts of the texts are too many.
 pub(super) fn learn(
-    mut texts: Texts,
+    mut texts: Held,
     tokens: &mut Tokens,
     rules: &Rules,
     wanted: usize,
     phase: Phase,
     cap: Option<&GroupCap>,
-) -> Vec<LearnedMerge> {
+) -> Result<Vec<LearnedMerge>> {
     let mut learned = Vec::new();
     let mut least = (texts.pairs() / FIRST_SHARE).max(1);
     while learned.len() < wanted {
-        let mut engine = Engine::new(texts, tokens.next(), least);
+        let cuts = Cuts::new(&texts, tokens.next(), least);
+        let (parts, places) = texts.lay_out(&cuts)?;
+        let mut engine = Engine::new(parts, tokens.next(), least);
         learn_frequent(&mut engine, tokens, rules, (wanted, phase), cap, &mut learned);
-        if least == 1 {
+        if least == 1 || learned.len() == wanted {
             break;
         }
-        texts = engine.into_texts();
+        texts.replace_parts(&cuts, &places, &engine);
         least = next_bound(least, learned.len(), wanted);
     }
-    learned
+    Ok(learned)
 }
 
 /// Learns merges while there are pairs that occur at least as often as the engine keeps them.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::group_cap::GroupCap;
 use super::pair_counts::count_pairs;
 use super::pairs::Pairs;
-use super::texts::{GONE, Texts, Weights};
+use super::texts::{GONE, Texts};
 use crate::memory::prefetch;
 
 /// How many places before its turn a place is asked for from memory.
@@ -83,19 +83,13 @@ impl Engine {
         }
     }
 
-    /// Gives the texts back as they are now.
-    pub(super) fn into_texts(self) -> Texts {
-        let Self { texts: Texts { mut symbols, weights, sizes }, lengths, .. } = self;
-        let mut kept = Weights::default();
-        let mut end = 1;
-        for (start, stop, count, group) in weights.parts(symbols.len()) {
-            let first = end;
-            end = close_gaps(&mut symbols, start..stop, end, &lengths);
-            kept.push(first, end, count, group);
-        }
-        symbols.truncate(end);
-        symbols.shrink_to_fit();
-        Texts { symbols, weights: kept, sizes }
+    /// The tokens of the text that was laid out at a place, as they are now.
+    pub(super) fn tokens_at(&self, mut place: usize) -> impl Iterator<Item = u32> {
+        std::iter::from_fn(move || {
+            let token = self.texts.symbols[place];
+            place += *self.lengths.get(token as usize)? as usize;
+            Some(token)
+        })
     }
 
     /// How often a pair must occur to be kept.
@@ -200,28 +194,6 @@ impl Engine {
         add_pairs(pairs, self.least, &mut self.gained_right, |after| (token, after));
         first..pairs.next()
     }
-}
-
-/// Moves the tokens of the texts in `range` to `end`, without gaps and without texts of one token; returns their new
-/// end.
-fn close_gaps(symbols: &mut [u32], range: Range<usize>, mut end: usize, lengths: &[u32]) -> usize {
-    let (mut at, mut text) = (range.start, end);
-    while at < range.end {
-        let token = symbols[at];
-        if token == GONE {
-            if end - text > 1 {
-                symbols[end] = GONE;
-                text = end + 1;
-            }
-            end = text;
-            at += 1;
-        } else {
-            symbols[end] = token;
-            end += 1;
-            at += lengths[token as usize] as usize;
-        }
-    }
-    end
 }
 
 /// Makes a pair of each neighbour that is left with a count of `least` or more, its positions in the order in which

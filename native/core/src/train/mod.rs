@@ -50,9 +50,9 @@ use merges::{LearnedMerge, Phase};
 pub use options::{Options, SuperwordBounds};
 use rules::Rules;
 use seed::Seed;
-use texts::{Collector, Texts};
+use texts::{Collector, Held};
 use tokens::Tokens;
-pub use usage::count_tokens;
+pub use usage::{SuperwordRanks, count_tokens};
 
 /// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
@@ -102,7 +102,7 @@ fn train(
     let pieces = count_pieces(&seeds, &tokens);
     let least = pieces + options.superword_tokens;
     let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
-    let corpus = corpus::learn(texts, &mut tokens, &rules, wanted, Phase::Corpus, cap(options).as_ref());
+    let corpus = corpus::learn(texts, &mut tokens, &rules, wanted, Phase::Corpus, cap(options).as_ref())?;
     if corpus.len() < wanted {
         return Err(unfilled(pieces, corpus.len(), options));
     }
@@ -129,7 +129,7 @@ fn learn_superwords(
         "units",
     )?;
     let superwords =
-        corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword, cap(options).as_ref());
+        corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword, cap(options).as_ref())?;
     if superwords.len() < options.superword_tokens {
         return Err(few_superwords(superwords.len(), options));
     }
@@ -159,7 +159,7 @@ fn collect(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     mut collector: Collector<'_>,
     what: &str,
-) -> Result<(Texts, LeftOut)> {
+) -> Result<(Held, LeftOut)> {
     let mut occur = false;
     for batch in batches {
         let batch = batch?;

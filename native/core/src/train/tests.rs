@@ -1,12 +1,14 @@
 //! Training as a whole, on small inputs.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt8Type, UInt64Type};
-use arrow_array::{ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, RecordBatch, UInt16Array, UInt64Array};
 
+use super::group_cap::GroupCap;
 use super::{Options, SuperwordBounds, count_tokens};
 use crate::pattern::Pattern;
 use crate::{ErrorKind, Result};
@@ -168,7 +170,7 @@ fn tokens_are_counted_as_they_stand_in_encoded_texts() {
     let merges = train_bpe(&[words(&[(b"abc", 5), (b"ab", 2)])], &seeds(&[]), &options(2)).unwrap();
     let texts = [words(&[(b"abcab", 3)]), words(&[(b"ac", 1 << 40)])];
     for threads in [1, 2] {
-        let counted = count_tokens(&merges, texts.iter().cloned().map(Ok), threads).unwrap();
+        let counted = count_tokens(&merges, texts.iter().cloned().map(Ok), None, threads).unwrap();
         let tokens = counted.column(0).as_binary::<i32>();
         let counts = counted.column(1).as_primitive::<UInt64Type>();
         let found: Vec<_> = (0..counted.num_rows())
@@ -180,8 +182,8 @@ fn tokens_are_counted_as_they_stand_in_encoded_texts() {
     }
 }
 
-#[test]
-fn counting_again_for_rarer_pairs_changes_nothing() {
+/// Random words, few of them frequent, each with its count and one of three groups.
+fn random_words() -> Vec<(Vec<u8>, u64, u16)> {
     let mut state = 5_u32;
     let mut letters = |count: usize| -> Vec<u8> {
         let random = std::iter::repeat_with(|| {
@@ -190,31 +192,68 @@ fn counting_again_for_rarer_pairs_changes_nothing() {
         });
         random.take(count).collect()
     };
-    let text: Vec<(Vec<u8>, u64)> =
-        (1..400_u64).map(|rank| (letters(2 + rank as usize % 9), 20_000_000 / (rank * rank))).collect();
-    let borrowed: Vec<(&[u8], u64)> = text.iter().map(|(word, count)| (word.as_slice(), *count)).collect();
+    let word = |rank: u64| (letters(2 + rank as usize % 9), 20_000_000 / (rank * rank), (rank % 7 % 3) as u16);
+    (1..400_u64).map(word).collect()
+}
+
+#[test]
+fn counting_again_for_rarer_pairs_changes_nothing() {
+    let text = random_words();
+    let borrowed: Vec<(&[u8], u64)> = text.iter().map(|(word, count, _)| (word.as_slice(), *count)).collect();
     let learned = train(&borrowed, &[], 500).unwrap();
-    let known = learn_slowly(&text, 500);
+    let known = learn_slowly(&text, 500, |counts| counts.iter().sum());
     assert!(known[499].2 * 300 < known[0].2, "the counts must fall through several bounds");
     let learned: Vec<_> = learned.into_iter().map(|(left, right, count, _)| (left, right, count)).collect();
     assert_eq!(learned, known);
 }
 
-/// The definition: the most frequent pair, the smaller one by creation order among equals, everywhere, again and again.
-fn learn_slowly(text: &[(Vec<u8>, u64)], merges: usize) -> Vec<(String, String, u64)> {
+#[test]
+fn with_a_cap_pairs_are_learned_by_what_they_are_worth() {
+    let text = random_words();
+    let (cap, sizes) = (GroupCap::new(1.5), sizes(&text));
+    let known = learn_slowly(&text, 400, |counts| cap.worth(counts, &sizes));
+    let uncapped = learn_slowly(&text, 400, |counts| counts.iter().sum());
+    assert_ne!(known, uncapped, "the cap must matter");
+    assert!(known[399].2 * 200 < known[0].2, "the counts must fall through several bounds");
+    let groups: ArrayRef = Arc::new(text.iter().map(|&(_, _, group)| group).collect::<UInt16Array>());
+    let borrowed: Vec<(&[u8], u64)> = text.iter().map(|(word, count, _)| (word.as_slice(), *count)).collect();
+    let batch = words(&borrowed);
+    let columns = [("word", batch.column(0).clone()), ("count", batch.column(1).clone()), ("group", groups)];
+    let capped = Options { group_cap: Some(1.5), ..options(400) };
+    let learned = train_bpe(&[RecordBatch::try_from_iter(columns).unwrap()], &seeds(&[]), &capped).unwrap();
+    let learned: Vec<_> = rows(&learned).into_iter().map(|(left, right, count, _)| (left, right, count)).collect();
+    assert_eq!(learned, known);
+}
+
+fn sizes(text: &[(Vec<u8>, u64, u16)]) -> [u64; 3] {
+    let mut sizes = [0; 3];
+    text.iter().for_each(|(word, count, group)| sizes[usize::from(*group)] += word.len() as u64 * count);
+    sizes
+}
+
+/// The definition: the pair that is worth most by its counts in three groups, the smaller one by creation order among
+/// equals, everywhere, again and again.
+fn learn_slowly(
+    text: &[(Vec<u8>, u64, u16)],
+    merges: usize,
+    worth: impl Fn(&[u64; 3]) -> u64,
+) -> Vec<(String, String, u64)> {
     let mut made: Vec<String> = (0..=u8::MAX).map(|byte| char::from(byte).to_string()).collect();
-    let mut texts: Vec<(Vec<usize>, u64)> =
-        text.iter().map(|(word, count)| (word.iter().map(|&byte| usize::from(byte)).collect(), *count)).collect();
+    let symbols = |word: &[u8]| word.iter().map(|&byte| usize::from(byte)).collect();
+    let mut texts: Vec<(Vec<usize>, u64, u16)> =
+        text.iter().map(|(word, count, group)| (symbols(word), *count, *group)).collect();
     let mut learned = Vec::new();
     for _ in 0..merges {
-        let mut counts = std::collections::BTreeMap::new();
-        for (symbols, count) in &texts {
-            symbols.windows(2).for_each(|pair| *counts.entry((pair[0], pair[1])).or_insert(0) += count);
+        let mut counts: BTreeMap<_, [u64; 3]> = BTreeMap::new();
+        for (symbols, count, group) in &texts {
+            for pair in symbols.windows(2) {
+                counts.entry((pair[0], pair[1])).or_default()[usize::from(*group)] += count;
+            }
         }
-        let (&(left, right), &count) =
-            counts.iter().max_by_key(|&(pair, count)| (*count, std::cmp::Reverse(*pair))).unwrap();
-        learned.push((made[left].clone(), made[right].clone(), count));
-        for (symbols, _) in &mut texts {
+        let best = counts.iter().max_by_key(|&(pair, counts)| (worth(counts), std::cmp::Reverse(*pair))).unwrap();
+        let (&(left, right), counts) = best;
+        learned.push((made[left].clone(), made[right].clone(), counts.iter().sum()));
+        for (symbols, ..) in &mut texts {
             let mut at = 0;
             while at + 1 < symbols.len() {
                 if (symbols[at], symbols[at + 1]) == (left, right) {

@@ -9,5 +9,5 @@ mod segmenter;
 mod superwords;
 
 pub(crate) use encoder::{LineEncoder, LineMemory};
-pub(crate) use segmenter::{LineMerges, LineSegmenter};
+pub(crate) use segmenter::{LineMerges, LineSegmenter, SuperwordMerges};
 pub(crate) use superwords::Superwords;

@@ -1,12 +1,14 @@
-//! The tokens of many lines by the merges of words: what superwords are learned from.
+//! The tokens of many lines by the merges of words, which superwords are learned from, and by all merges.
 //!
 //! The words of lines come from a cache, and are put side by side, as [`super::joiner`] does. However the lines are cut,
 //! the tokens are those of merging each line at once, because every place where words meet is checked.
 
 use std::str;
 
+use super::encoder::{LineEncoder, LineMemory};
 use super::joints::Joints;
 use super::pair_memo::PairMemo;
+use super::superwords::Superwords;
 use crate::encode::bpe::{Merge, Merges, Scratch};
 use crate::encode::words::{Colleagues, PendingWords, Room, WordCache, WordEncoder, WordSpan};
 use crate::pattern::{Pattern, Starts};
@@ -27,6 +29,23 @@ impl LineMerges {
     }
 }
 
+/// Merges of words and of superwords.
+pub(crate) struct SuperwordMerges {
+    table: Merges,
+    superwords: Superwords,
+    words: Pattern,
+}
+
+impl SuperwordMerges {
+    /// Takes the table of the merges of words, that of all merges, which are of superwords from `first` on, and the
+    /// pattern of the words, which changes the time alone. Nothing if the tables have no borders.
+    pub(crate) fn new(table: Merges, whole: Merges, merges: &[Merge], first: usize, words: Pattern) -> Option<Self> {
+        let have_borders = table.has_borders() && whole.has_borders();
+        let superwords = have_borders.then(|| Superwords::new(&table, whole, merges, first))?;
+        Some(Self { table, superwords, words })
+    }
+}
+
 /// Cuts lines into tokens; one per thread, kept for its cache.
 pub(crate) struct LineSegmenter {
     starts: Starts,
@@ -35,6 +54,7 @@ pub(crate) struct LineSegmenter {
     scratch: Scratch,
     merged: Vec<u32>,
     whole: WholeLines,
+    lines: LineMemory<u32>,
 }
 
 /// What makes lines of the tokens of their words.
@@ -58,6 +78,7 @@ impl Default for LineSegmenter {
             scratch: Scratch::default(),
             merged: Vec::new(),
             whole: WholeLines::default(),
+            lines: LineMemory::default(),
         }
     }
 }
@@ -74,23 +95,15 @@ impl LineSegmenter {
         ends: &mut Vec<usize>,
     ) {
         if !merges.table.has_borders() || !are_text(text, line_ends) {
-            return self.merge_each(merges, text, line_ends, tokens, ends);
+            return self.merge_each(&merges.table, text, line_ends, tokens, ends);
         }
-        let Self { starts, cache, pending, scratch, merged, whole } = self;
+        let Self { starts, cache, pending, scratch, merged, whole, .. } = self;
         starts.find(merges.words, text);
         whole.begin(tokens.len());
         let colleagues = Colleagues { words: None, room: &mut Room::default() };
-        let mut words = WordEncoder {
-            merges: &merges.table,
-            cache,
-            colleagues,
-            scratch,
-            merged,
-            pending,
-            run: text,
-            at: 0,
-            stop: &NEVER,
-        };
+        let table = &merges.table;
+        let mut words =
+            WordEncoder { merges: table, cache, colleagues, scratch, merged, pending, run: text, at: 0, stop: &NEVER };
         let mut each = |word: WordSpan, first: usize, tokens: &mut Vec<u32>| {
             whole.take(merges, text, word, first, tokens);
             if word.ends_line {
@@ -105,9 +118,31 @@ impl LineSegmenter {
         words.settle(tokens, each);
     }
 
+    /// Appends the tokens of lines by all merges to `tokens`; otherwise as [`Self::segment`].
+    pub(crate) fn segment_superwords(
+        &mut self,
+        merges: &SuperwordMerges,
+        text: &[u8],
+        line_ends: &[usize],
+        tokens: &mut Vec<u32>,
+    ) {
+        let SuperwordMerges { table, superwords, words } = merges;
+        if !are_text(text, line_ends) {
+            return self.merge_each(superwords.whole(), text, line_ends, tokens, &mut Vec::new());
+        }
+        let Self { starts, cache, pending, scratch, merged, lines, .. } = self;
+        starts.find(*words, text);
+        let colleagues = Colleagues { words: None, room: &mut Room::default() };
+        let words =
+            WordEncoder { merges: table, cache, colleagues, scratch, merged, pending, run: text, at: 0, stop: &NEVER };
+        let mut lines = LineEncoder::new(superwords, starts, words, lines);
+        line_ends.iter().for_each(|&end| lines.take(end, false, tokens));
+        lines.settle(tokens);
+    }
+
     fn merge_each(
         &mut self,
-        merges: &LineMerges,
+        table: &Merges,
         text: &[u8],
         line_ends: &[usize],
         tokens: &mut Vec<u32>,
@@ -115,7 +150,7 @@ impl LineSegmenter {
     ) {
         let mut start = 0;
         for &end in line_ends {
-            merges.table.merge(&mut self.scratch, &text[start..end], &NEVER, tokens);
+            table.merge(&mut self.scratch, &text[start..end], &NEVER, tokens);
             ends.push(tokens.len());
             start = end;
         }
@@ -202,5 +237,34 @@ mod tests {
             joined += usize::from(tokens.len() < text.len());
         }
         assert!(joined > 50, "{joined}");
+    }
+
+    #[test]
+    fn by_all_merges_lines_have_the_tokens_that_merging_each_at_once_gives() {
+        let (mut random, mut joined) = (Random(9), 0);
+        for round in 0..60 {
+            let (merges, lengths) = merges(&mut random, 3, [3, 20, 80][round % 3]);
+            let mut ids = byte_ids();
+            ids.swap(usize::from(b'b'), usize::from(b';'));
+            let table = |count| Merges::new(ids.clone(), &merges[..count], Arc::clone(&lengths));
+            let first = random.below(merges.len());
+            let words = Pattern::NAMES;
+            let Some(both) = SuperwordMerges::new(table(first), table(merges.len()), &merges, first, words) else {
+                continue;
+            };
+            let (mut text, mut line_ends, mut expected) = (vec![], vec![], vec![]);
+            let letters = if round % 6 == 5 { b"a;c\xff".as_slice() } else { b"a;c" };
+            for _ in 0..40 {
+                let start = text.len();
+                text.extend((0..=random.below(300)).map(|_| letters[random.below(letters.len())]));
+                line_ends.push(text.len());
+                table(merges.len()).merge(&mut Scratch::default(), &text[start..], &NEVER, &mut expected);
+            }
+            let mut tokens = Vec::new();
+            LineSegmenter::default().segment_superwords(&both, &text, &line_ends, &mut tokens);
+            assert_eq!(tokens, expected, "round {round}");
+            joined += usize::from(tokens.len() < text.len());
+        }
+        assert!(joined > 30, "{joined}");
     }
 }
