@@ -101,6 +101,7 @@ def verify(
     *,
     reencode: float = REENCODED,
     run: PlaceText | None = None,
+    published: bool = False,
     signed_by: PlaceText | None = None,
 ) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
@@ -110,6 +111,7 @@ def verify(
         reencode: The part of a run's documents to encode again, 0 to 1, chosen by content hash; of an export that of
             its files to make again.
         run: The run that an export was made from; without it the export is looked at alone.
+        published: Whether the place is a copy of what `cppmill push` publishes of a run: only that is looked at.
         signed_by: A file of allowed signers, of whom one must have signed the run's receipt.
 
     Raises:
@@ -119,7 +121,9 @@ def verify(
     from pipelines.versions import verify as program
 
     source = None if run is None else find_run(os.fspath(run))
-    return program.verify(find_run(os.fspath(place)), reencode, signed_by=_file(signed_by), run=source)
+    return program.verify(
+        find_run(os.fspath(place)), reencode, signed_by=_file(signed_by), run=source, published=published
+    )
 
 
 @explaining_refusals()
