@@ -25,9 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pipelines.console.progress import Reporter, Summary
     from pipelines.library.commands import check, plan, retokenize, run, verify
     from pipelines.library.options import Options
     from pipelines.library.runs import Run, open_run
+    from pipelines.stages.program import PlannedUnit
+    from pipelines.versions.retokenize import Retokenization
     from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError, PluginError
     from schemas.plugins.entry_points import Filter, Reader, each_document
     from transforms.filters.properties import check_filter
@@ -39,9 +42,13 @@ __all__ = [
     "Filter",
     "IntegrityError",
     "Options",
+    "PlannedUnit",
     "PluginError",
     "Reader",
+    "Reporter",
+    "Retokenization",
     "Run",
+    "Summary",
     "check",
     "check_filter",
     "each_document",
@@ -55,6 +62,9 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("check", "plan", "retokenize", "run", "verify"), "pipelines.library.commands"),
     "Options": "pipelines.library.options",
+    "PlannedUnit": "pipelines.stages.program",
+    **dict.fromkeys(("Reporter", "Summary"), "pipelines.console.progress"),
+    "Retokenization": "pipelines.versions.retokenize",
     **dict.fromkeys(("Run", "open_run"), "pipelines.library.runs"),
     **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "PluginError", "IntegrityError"), "schemas.errors"),
     **dict.fromkeys(("Filter", "Reader", "each_document"), "schemas.plugins.entry_points"),

@@ -28,6 +28,17 @@ main()
 """The command line in a process of its own, which takes the stand-in for the Hub."""
 
 
+DOWNLOADER = """
+import os
+import huggingface_hub.constants as constants
+constants.HF_HUB_OFFLINE, constants.HF_HUB_DISABLE_XET, constants.ENDPOINT = False, True, os.environ["HF_ENDPOINT"]
+constants.HUGGINGFACE_CO_URL_TEMPLATE = f"{constants.ENDPOINT}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+from huggingface_hub.cli.hf import main
+main()
+"""
+"""The command line of huggingface_hub, which takes the stand-in too."""
+
+
 class HubServer:
     """The stand-in, on a free port of 127.0.0.1; a context manager that stops it.
 

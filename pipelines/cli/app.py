@@ -208,6 +208,9 @@ def verify(
             help="For an export: the run that it was made from, to make some files again and compare them.",
         ),
     ] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="RUN is a copy of what `push` publishes of a run: check what it has.")
+    ] = False,
     signed_by: args.SignedBy = None,
     as_json: args.OneJson = False,
     verbose: args.Verbose = False,
@@ -215,13 +218,15 @@ def verify(
     """Check that a run or a trial matches its receipt, or an export its manifest.
 
     Works offline, from the files alone. Exit code 0 if it matches, otherwise 1 with the first differences; --json
-    prints all of them.
+    prints all of them. --published checks a download: every file that it has and all rows of its shards; it also says
+    which files of the run are missing.
 
     Examples:
       cppmill verify llvm
       cppmill verify llvm --reencode 1
       cppmill verify llvm --signed-by ~/.ssh/allowed_signers
       cppmill verify llvm-8k --run llvm
+      cppmill verify downloaded --published
       cppmill verify /data/cpp --json
     """
     output = Output(as_json=as_json, one_document=True, verbose=verbose)
@@ -229,8 +234,9 @@ def verify(
         from pipelines.cli.tables import Answer, print_differences
         from pipelines.versions import verify
 
-        found = verify.verify(run, reencode, reporter, signed_by=signed_by, run=made_from)
-        answer = Answer(out=run, record=verify.record(run), reencoded=reencode, run=made_from)
+        found = verify.verify(run, reencode, reporter, signed_by=signed_by, run=made_from, published=published)
+        absent = verify.count_absent(run) if published else None
+        answer = Answer(out=run, record=verify.record(run), reencoded=reencode, run=made_from, absent=absent)
         print_differences(found, answer, as_json=as_json)
 
 

@@ -77,16 +77,20 @@ class Answer:
         record: What differences are from: `receipt` or `manifest`.
         reencoded: The part of the documents that was encoded again, of an export of the files that were made again.
         run: The run of an export; None if it was not looked at.
+        absent: Of a published copy, how many files of the run are not there, by folder; None for anything else.
     """
 
     out: str
     record: str
     reencoded: float
     run: str | None = None
+    absent: dict[str, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values; only the answer on an export has `run`."""
-        return {name: value for name, value in vars(self).items() if name != "run" or self.record == "manifest"}
+        """Return it as JSON values; only the answer on an export has `run`, that on a published copy `absent`."""
+        left_out = {"run"} if self.record != "manifest" else set[str]()
+        left_out |= {"absent"} if self.absent is None else set()
+        return {name: value for name, value in vars(self).items() if name not in left_out}
 
 
 def print_differences(differences: Sequence[str], answer: Answer, *, as_json: bool) -> None:
@@ -111,7 +115,11 @@ def print_differences(differences: Sequence[str], answer: Answer, *, as_json: bo
 def _print_lines(differences: Sequence[str], answer: Answer) -> None:
     out, record = answer.out, answer.record
     if not differences:
-        typer.echo(f"{out}: everything is what the {record} says")
+        what = "everything" if answer.absent is None else "every file that is there"
+        typer.echo(f"{out}: {what} is what the {record} says")
+        if answer.absent:
+            lacking = ", ".join(f"{number:,} of {folder}" for folder, number in answer.absent.items())
+            typer.echo(f"{out}: not there, so not looked at: {lacking}")
         if record == "manifest" and answer.run is None:
             typer.echo(f"{out}: the run was not looked at; `cppmill verify {out} --run RUN` compares with it")
         return

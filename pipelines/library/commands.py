@@ -16,7 +16,7 @@ from configs.layers import Layer
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.library.options import DriftKeys, Options, PlaceText
 from pipelines.library.runs import Run, open_run
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.options import REENCODED
 from schemas.resources import explaining_refusals
 from schemas.study_options import DriftOptions
@@ -101,6 +101,7 @@ def verify(
     *,
     reencode: float = REENCODED,
     run: PlaceText | None = None,
+    published: bool = False,
     signed_by: PlaceText | None = None,
 ) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
@@ -110,6 +111,7 @@ def verify(
         reencode: The share of a run's documents to encode again, 0 to 1, chosen by content hash; for an export, the
             share of its files to make again.
         run: The run that an export was made from; without it, only the export is checked.
+        published: Whether the place is a copy of what `cppmill push` publishes; only that is then checked.
         signed_by: A file of allowed signers; one of them must have signed the run's receipt.
 
     Raises:
@@ -120,7 +122,9 @@ def verify(
     from pipelines.versions import verify as program
 
     source = None if run is None else find_run(os.fspath(run))
-    return program.verify(find_run(os.fspath(place)), reencode, signed_by=_file(signed_by), run=source)
+    return program.verify(
+        find_run(os.fspath(place)), reencode, signed_by=_file(signed_by), run=source, published=published
+    )
 
 
 @explaining_refusals()
@@ -151,11 +155,13 @@ def retokenize(
 
     Raises:
         BlockedError: If another run is at work in the store.
-        ConfigError: For options that cannot be used.
+        ConfigError: For options that cannot be used, or without a store.
         BadInputError: If the sources no longer contain any document.
     """
     from pipelines.versions import retokenize as program
 
+    if store is None and config is None:
+        raise ConfigError("store: not given; it is the folder of the versions, or its URL")
     request = program.Request(
         file=_file(config),
         flags={} if store is None else {STORE: os.fspath(store)},
@@ -166,14 +172,28 @@ def retokenize(
     return program.retokenize(request, reporter or Reporters())
 
 
-def check(place: PlaceText) -> None:
+def check(
+    place: PlaceText,
+    *,
+    reencode: float = REENCODED,
+    run: PlaceText | None = None,
+    published: bool = False,
+    signed_by: PlaceText | None = None,
+) -> None:
     """Raise an error that lists every difference between a run, a trial or an export and its receipt.
+
+    Args:
+        place: As of `verify`.
+        reencode: As of `verify`.
+        run: As of `verify`.
+        published: As of `verify`.
+        signed_by: As of `verify`.
 
     Raises:
         IntegrityError: If there is a difference.
-        ConfigError: If there is no receipt.
+        ConfigError: As of `verify`.
     """
-    if differences := verify(place):
+    if differences := verify(place, reencode=reencode, run=run, published=published, signed_by=signed_by):
         raise IntegrityError("\n".join(differences))
 
 

@@ -28,8 +28,8 @@ from schemas.digests import sha256_file
 from schemas.errors import ConfigError, CppmillError, IntegrityError, StoreError
 from schemas.logs import module_logger
 from transforms.records.croissant import Publication
-from transforms.records.in_toto import BUILDER, PRODUCTS, products
-from transforms.records.platforms import PLATFORM_VOCAB
+from transforms.records.in_toto import BUILDER
+from transforms.records.published import published_files
 from transforms.records.receipts import RECEIPT, SIGNATURE, read_checked_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
@@ -115,10 +115,7 @@ def push(run: str, repository: Repository, publication: Publication) -> Iterator
 
 def run_files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[File]:
     """Yield the files of a run that are published: products, the platform vocabulary, the receipt and its signature."""
-    for folder in PRODUCTS:
-        yield from (File(path=name, sha256=sha256, out=out) for name, sha256 in products(receipt, folder).items())
-    if PLATFORM_VOCAB in receipt["files"]:
-        yield File(path=PLATFORM_VOCAB, sha256=receipt["files"][PLATFORM_VOCAB], out=out)
+    yield from (File(path=name, sha256=sha256, out=out) for name, sha256 in published_files(receipt).items())
     yield from (File(path=name, sha256=out.hash(name), out=out) for name in (RECEIPT, SIGNATURE) if out.exists(name))
 
 

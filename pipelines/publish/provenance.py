@@ -26,15 +26,13 @@ from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.places import is_remote
 from schemas.printing import printable_json
-from transforms.records.croissant import Publication, make_croissant
-from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, make_statement, products
+from transforms.records.croissant import CROISSANT, Publication, make_croissant
+from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
 from transforms.records.receipts import read_checked_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import read_manifest
 
-STATEMENT = "provenance.json"
-CROISSANT = "croissant.json"
 CARD = "README.md"
 
 _MARKS = {STATEMENT: BUILD_TYPE.encode(), CROISSANT: b'"@id": "tokens/token_ids"', CARD: b"\nMade by cppmill "}

@@ -19,16 +19,19 @@ from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
 from pipelines.versions.part_checks import check_parts
 from schemas.digests import parse_json, same_json
-from schemas.errors import ConfigError, IntegrityError
+from schemas.errors import ConfigError, CppmillError, IntegrityError
 from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
 from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table, find_foreign_contents
 from tokenizer_build.lock import RELEASES_NAME, read_releases
 from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
+from transforms.records import published as copies
 from transforms.records.manifests import MANIFEST
+from transforms.records.published import read_published, verify_published
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import MALFORMED, malformed
+from transforms.records.shard_proofs import Reading
 from transforms.records.signatures import check_signature
 from transforms.records.trials import is_trial, verify_trial
 from transforms.records.unit_checks import RunUnits, read_units
@@ -43,6 +46,7 @@ def verify(
     *,
     signed_by: Path | None = None,
     run: str | None = None,
+    published: bool = False,
 ) -> list[str]:
     """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none.
 
@@ -53,12 +57,15 @@ def verify(
         reporter: Where the progress of reading a run's token shards goes; nowhere by default.
         signed_by: The file of the signers of whom one must have signed the run's receipt; None if none need have.
         run: The run that an export was made from; None looks at the export alone.
+        published: Whether OUT is a copy of what is published of a run, so only that is looked at.
 
     Raises:
-        ConfigError: If that file cannot be read, or there is a run for what is no export.
+        ConfigError: If that file cannot be read, there is a run for what is no export, or a copy of none is of a run.
     """
     folder = OutputFolder(out)
     signatures = [] if signed_by is None else list(check_signature(folder, signed_by))
+    if published and (record(out) == "manifest" or is_trial(folder)):
+        raise ConfigError(f"--published: {out} is no copy of a run, but an export or a trial; leave it out")
     if record(out) == "manifest":
         from pipelines.exports.checks import check_export  # loads all that makes exports
 
@@ -69,20 +76,32 @@ def verify(
         return [*signatures, *verify_trial(folder)]
     if signatures:
         return signatures
-    on_shard = partial(_report_shard, reporter or Reporters())
-    detect = make_detect(published_platforms().rules, 1)
-    differences = verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard, detect=detect)
+    reading = Reading(
+        threads=os.cpu_count() or 1,
+        reencode=reencode,
+        on_shard=partial(_report_shard, reporter or Reporters()),
+        detect=make_detect(published_platforms().rules, 1),
+    )
+    return _verify_run(folder, reading, published=published)
+
+
+def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> list[str]:
+    """Return every difference between a run, or what is published of it, and its receipt."""
+    differences = verify_published(folder, reading) if published else verify_run(folder, reading)
     try:
         if differences:
             return differences
-        units = read_units(folder, read_receipt(folder))
+        receipt = read_receipt(folder)
+        if published:
+            return [*check_layout(read_published(folder, receipt)), *_check_vocabulary(folder), *_check_built(folder)]
+        units = read_units(folder, receipt)
         return [
             *check_layout(units),
             *_check_vocabulary(folder),
             *_check_built(folder),
             *check_counts(units),
             *check_parts(units),
-            *_check_build(units, recount=reencode >= 1),
+            *_check_build(units, recount=reading.reencode >= 1),
         ]
     except IntegrityError as error:
         return [str(error)]
@@ -137,6 +156,15 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
             table = "".join(derive_table(folder, cppmill_core.load_tokenizer(folder)))
             if (folder / VOCAB_TSV).read_bytes() != table.encode():
                 yield f"{out.where(f'tokenizer/{VOCAB_TSV}')}: not the table of the tokenizer's ids"
+
+
+def count_absent(out: str) -> dict[str, int]:
+    """Return how many files of a run a copy of it lacks, by folder; none if its receipt cannot be read."""
+    folder = OutputFolder(out)
+    try:
+        return copies.count_absent(folder, read_receipt(folder))
+    except (CppmillError, *MALFORMED):
+        return {}
 
 
 def record(out: str) -> Literal["receipt", "manifest"]:

@@ -1,5 +1,7 @@
 """cppmill as a library: the commands as functions, and a finished run as an object."""
 
+import shutil
+
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -84,6 +86,23 @@ def test_a_changed_run_is_told_by_check(run, tmp_path):
         cppmill.open_run(tmp_path)
 
 
+def test_check_takes_what_verify_takes(run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run.out, copy)
+    shutil.rmtree(copy / "units")
+    with pytest.raises(cppmill.IntegrityError, match="there are no unit receipts"):
+        cppmill.check(copy)
+    cppmill.check(copy, published=True)
+    (tmp_path / "signers").write_text("")
+    with pytest.raises(cppmill.IntegrityError, match=r"receipt\.json\.sig"):
+        cppmill.check(copy, published=True, signed_by=tmp_path / "signers")
+
+
+def test_versions_without_a_store_are_refused_by_its_name(run):
+    with pytest.raises(cppmill.ConfigError, match="store: not given"):
+        cppmill.retokenize(run.sources)
+
+
 def test_versions_by_keywords(run, tmp_path):
     sources, store = run.sources / "numpy", tmp_path / "store"
     first = cppmill.retokenize(sources, store=store, tokenizer=run.out / "tokenizer", drift={"drift": False})
@@ -122,5 +141,7 @@ def test_every_key_has_one_table():
 
 def test_there_is_nothing_else():
     assert {"run", "plan", "verify", "retokenize", "open_run", "Run"} <= set(dir(cppmill))
+    for name in cppmill.__all__:
+        assert getattr(cppmill, name).__name__ == name or name == "Summary"
     with pytest.raises(AttributeError, match="'runs'"):
         cppmill.runs  # noqa: B018

@@ -17,6 +17,9 @@ from schemas.tables import tokens_schema
 from transforms.filters.kept_counts import documents_schema
 from transforms.records.in_toto import products
 
+CROISSANT = "croissant.json"
+"""The file that a description is published as."""
+
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 
 MEANINGS = {

@@ -14,6 +14,9 @@ from schemas.units import Stage, is_unit_receipt
 from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import RECEIPT
 
+STATEMENT = "provenance.json"
+"""The file that a statement is published as."""
+
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:cppmill:run:1"

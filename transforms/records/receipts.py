@@ -109,7 +109,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
             "eos": facts.options.tokenize.eos,
             "control_text": control_text(facts.tokens),
         },
-        "ledger": {**ledger.to_json(), **sum_losses(facts.proofs)},
+        "ledger": {**ledger.to_json(), **sum_losses(proof.totals for proof in facts.proofs)},
         "platform_vocab": _platform_vocab(facts),
         "configs": facts.options.to_json(),
         "code": facts.code,

@@ -6,23 +6,19 @@ Each check yields the differences that it finds, as messages that name the file 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
 import cppmill_core
 from cppmill_core.platforms import parse_platform_vocab
 
-from schemas.digests import add_digests, same_json
-from schemas.errors import CppmillError, IntegrityError
+from schemas.digests import same_json
+from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
-from schemas.options import REENCODED, TokenizeOptions
 from schemas.units import UNITS, Stage
-from transforms.records.contents import ContentCheck, Detect, filters_of, is_repeatable
 from transforms.records.exclusion import check_withdrawn
-from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
+from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import (
     RECEIPT,
     SIGNATURE,
@@ -32,34 +28,18 @@ from transforms.records.receipts import (
     named_files,
 )
 from transforms.records.record import MALFORMED, check_files, check_record, malformed
+from transforms.records.shard_proofs import Claim, Reading, prove_shards
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import sum_losses
-from transforms.tokens.tokenizer import TokenizeSettings
-from transforms.tokens.validate import prove_shard
-
-_TOTALS = ("documents", "bytes", "tokens", "max_token_id")
 
 
-OnShard = Callable[[int, int], None]
-
-
-def verify_run(
-    out: OutputFolder,
-    *,
-    threads: int,
-    reencode: float = REENCODED,
-    on_shard: OnShard = lambda done, shards: None,
-    detect: Detect | None = None,
-) -> list[str]:
+def verify_run(out: OutputFolder, reading: Reading) -> list[str]:
     """Return every difference between OUT and its receipt; empty if there is none.
 
     Args:
         out: The run's folder.
-        threads: How many shards are read at the same time.
-        reencode: The part of the documents to encode again, 0 to 1.
-        on_shard: Called with the number of token shards that are read back and with that of all, from 0 on.
-        detect: Finds the platforms that come with cppmill, to find those of the same documents again.
+        reading: How shards are read again.
     """
     try:
         receipt = find_receipt(out)
@@ -76,15 +56,13 @@ def verify_run(
             return [*_explain_published(out, receipt), *differences]
         units = read_units(out, receipt)
         differences = [
-            *_check_policy(out, receipt),
-            *_check_tokenizer(out, receipt),
-            *_check_platforms(out, receipt),
+            *check_facts(out, receipt),
             *check_units(units),
             *_check_ledger(out, receipt, units),
             *_check_control_text(out, receipt, units),
             *check_withdrawn(out, receipt, sorted(units.documents)),
         ]
-        return differences or list(_check_shards(units, threads, reencode, on_shard, detect))
+        return differences or list(prove_shards(out, receipt, _claims(units), reading))
     except IntegrityError as error:
         return [str(error)]
     except MALFORMED as error:
@@ -97,9 +75,15 @@ def _explain_published(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[s
     if is_apart and not any(out.files(UNITS)):
         yield (
             f"{out.root}: there are no unit receipts, as in what `cppmill push` publishes, which also lacks counts and "
-            f"rejects; only the whole OUT can be verified. Compare {RECEIPT} with that of the run that was verified, "
-            "and each file with its SHA-256 in it"
+            f"rejects; `cppmill verify {out.root} --published` checks what such a copy has"
         )
+
+
+def check_facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Yield what the receipt says of policy, tokenizer and platforms that they are not."""
+    yield from _check_policy(out, receipt)
+    yield from _check_tokenizer(out, receipt)
+    yield from _check_platforms(out, receipt)
 
 
 def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
@@ -148,7 +132,7 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
     try:
         Ledger.from_json(receipt["ledger"], where=out.where(RECEIPT))
         ledgers = (Ledger.from_json(unit.ledger, where=unit.path) for unit in units.by_stage[Stage.INGEST])
-        total = {**Ledger.sum(ledgers).to_json(), **sum_losses(units.by_stage[Stage.VALIDATE])}
+        total = {**Ledger.sum(ledgers).to_json(), **sum_losses(unit.totals for unit in units.by_stage[Stage.VALIDATE])}
     except IntegrityError as error:
         yield str(error)
         return
@@ -173,74 +157,12 @@ def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUn
         )
 
 
-def _check_shards(
-    units: RunUnits, threads: int, reencode: float, on_shard: OnShard, detect: Detect | None
-) -> Iterator[str]:
-    receipt = units.receipt
-    results: list[dict[str, Any] | list[str]] = []
-    settings = TokenizeSettings(
-        out=units.out,
-        tokenizer_digest=receipt["tokenizer"]["digest"],
-        options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
-        platform_vocab_size=platform_vocab_size(receipt),
-    )
-    has_published = receipt["configs"]["ingest"]["detect_platforms"] and not has_own_platforms(receipt)
-    again = detect if has_published and is_repeatable(receipt) else None
-    check = partial(_prove, units=units, settings=settings, reencode=reencode, detect=again)
-    shards = receipt["dataset"]["shards"]
-    on_shard(0, len(shards))
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        for result in pool.map(check, shards):
-            results.append(result)
-            on_shard(len(results), len(shards))
-    failures = [line for result in results if isinstance(result, list) for line in result]
-    if failures:
-        yield from failures
-        return
-    yield from _check_sums(units.out, receipt, [result for result in results if isinstance(result, dict)])
-
-
-def _prove(
-    line: dict[str, Any], *, units: RunUnits, settings: TokenizeSettings, reencode: float, detect: Detect | None
-) -> dict[str, Any] | list[str]:
-    """Return the totals counted from one shard, or what is wrong with it."""
-    shard, unit = line["path"], units.tokenize_units[line["unit"]]
-    (documents,) = unit.inputs
-    ingest, filters = units.receipt["configs"]["ingest"], filters_of(units.receipt)
-    contents = ContentCheck(settings=settings, ingest=ingest, reencode=reencode, filters=filters, detect=detect)
-    try:
-        totals = prove_shard(shard, documents, unit_key=unit.key, settings=settings, digests={})
-        wrong = list(contents.check(shard, documents))
-    except (CppmillError, cppmill_core.CoreError, OSError) as error:
-        return [str(error)]
-    counted = {**{name: totals[name] for name in _TOTALS}, "control_text": dict(sorted(contents.control_text.items()))}
-    described = [
-        (units.out.where(RECEIPT), line, {"rows": totals["documents"], **{name: totals[name] for name in _TOTALS[1:]}}),
-        (units.out.where(unit.path), unit.totals, counted),
-        (units.out.where(units.proofs[shard].path), units.proofs[shard].totals, totals),
-    ]
-    for where, said, found in described:
-        false = [name for name, value in found.items() if not same_json(said.get(name), value)]
-        if false:
-            shown = ", ".join(f"{name} {said.get(name)} (counted {found[name]})" for name in false)
-            wrong.append(f"{where}: of {shard} it says {shown}")
-    return wrong or totals
-
-
-def _check_sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any]]) -> Iterator[str]:
-    dataset, corpus = receipt["dataset"], receipt["corpus"]
-    counted: list[tuple[str, Any, Any]] = [
-        ("dataset digest", dataset["digest"], add_digests(total["dataset_digest"] for total in totals)),
-        ("corpus digest", corpus["digest"], add_digests(total["corpus_digest"] for total in totals)),
-        ("corpus documents", corpus["documents"], sum(total["documents"] for total in totals)),
-        ("corpus bytes", corpus["bytes"], sum(total["bytes"] for total in totals)),
-        ("kept documents", receipt["ledger"]["documents"]["kept"], sum(total["documents"] for total in totals)),
-        ("kept bytes", receipt["ledger"]["bytes"]["kept"], sum(total["bytes"] for total in totals)),
-        ("max_token_id", dataset["max_token_id"], max((total["max_token_id"] for total in totals), default=0)),
-    ]
-    counted += [
-        (name, dataset[name], sum(total[name] for total in totals)) for name in ("documents", "bytes", "tokens")
-    ]
-    for name, expected, found in counted:
-        if not same_json(expected, found):
-            yield f"{out.where(RECEIPT)}: it says {name} {expected}, the shards give {found}"
+def _claims(units: RunUnits) -> list[Claim]:
+    """Return what receipt, unit receipts and proofs say of each token shard."""
+    claims = []
+    for line in units.receipt["dataset"]["shards"]:
+        unit, proof = units.tokenize_units[line["unit"]], units.proofs[line["path"]]
+        (documents,) = unit.inputs
+        said = {"totals": (unit.path, unit.totals), "proof": (proof.path, proof.totals)}
+        claims.append(Claim(line=line, documents=documents, **said))
+    return claims

@@ -7,7 +7,7 @@ shard, and the tokenizer must give the same ids for it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.reasons import how_lost
-from schemas.units import UnitReceipt
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends
 
@@ -78,9 +77,9 @@ class Losses:
         return {"documents": dict(sorted(self.documents.items())), "bytes": dict(sorted(self.num_bytes.items()))}
 
 
-def sum_losses(proofs: Iterable[UnitReceipt]) -> dict[str, Any]:
-    """Return what proofs counted, under `LOST`; nothing if their tokenizer is lossless."""
-    found = [proof.totals[LOST] for proof in proofs if LOST in proof.totals]
+def sum_losses(totals: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sums of what the totals of shards have under `LOST`; nothing if their tokenizer is lossless."""
+    found = [total[LOST] for total in totals if LOST in total]
     if not found:
         return {}
     sums: dict[str, Counter[str]] = {"documents": Counter(), "bytes": Counter()}

@@ -284,7 +284,7 @@ def test_the_keys_of_the_json_are_documented() -> None:
         **{"store": "", "current": None, "building": None, "versions": (), "holder": None, "attempt": None}, run=run
     )
     failure = Failure("", "", ExitCode.UNEXPECTED, trace="x")
-    verified = {"out", "record", "run", "reencoded", "is_true", "differences"}
+    verified = {"out", "record", "run", "reencoded", "absent", "is_true", "differences"}
     assert documented == [
         verified,
         *(set(one.to_json()) for one in (run, store)),

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.engines.cache import engine_path
-from tests.hub_server import COMMAND_LINE
+from tests.hub_server import COMMAND_LINE, DOWNLOADER
 
 pytestmark = pytest.mark.timeout(900)  # a page of commands is one test, each of them a process
 
@@ -82,13 +82,14 @@ def checked(lines: list[str]) -> Iterator[str]:
 def checkout(run, processes, hub_server, tmp_path):
     """A folder that looks like the checkout after `make demo`; of the reader's own files there are none.
 
-    Its programs `cppmill` and `python` begin with everything imported. They take a stand-in for the Hub.
+    Its programs `cppmill`, `python` and `hf` begin with everything imported. They take a stand-in for the Hub.
     """
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
     (tmp_path / ".venv" / "lib").symlink_to(Path(sys.prefix) / "lib")
     processes.write_program(programs / "cppmill", COMMAND_LINE)
     processes.write_program(programs / "python", "")
+    processes.write_program(programs / "hf", DOWNLOADER)
     shutil.copytree(run.out, tmp_path / "out" / "demo", copy_function=os.link)
     for name in ("LICENSE", "README.md", "setup.py"):
         shutil.copy(ROOT / name, tmp_path)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shutil
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
@@ -21,6 +19,7 @@ from schemas.errors import ConfigError, PluginError
 from schemas.options import IngestOptions
 from schemas.plugins import entry_points as plugins
 from schemas.plugins.entry_points import Filter, each_document, find_filter, forget_installed
+from tests.example_package import install_example
 from transforms.filters.decontamination import Benchmark, read_benchmark
 from transforms.filters.properties import PROPERTIES, SAMPLES, check_filter
 from transforms.filters.verdicts import filter_versions, make_content_filter
@@ -28,7 +27,6 @@ from transforms.ingest.input_units import plan_inputs
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 
-PACKAGE = Path(__file__).parents[4] / "docs" / "how-to" / "plugin-package"
 NAME = "mostly_comments"
 COMMENT = b"// only a comment\n"
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -45,14 +43,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The example package, on the path with the metadata that an installer would write."""
     site = tmp_path / "site"
-    shutil.copytree(PACKAGE, site)
-    project = tomllib.loads((site / "pyproject.toml").read_text())["project"]
-    metadata = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0.1.0\n")
-    groups = project["entry-points"].items()
-    lines = [line for group, points in groups for line in (f"[{group}]", *map(" = ".join, points.items()))]
-    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    install_example(site)
     monkeypatch.syspath_prepend(site)
     forget_installed()
     yield importlib.import_module(NAME)
