@@ -91,20 +91,25 @@ def adopt(
         typer.Option("--hf-template", help="What tokenizers and transformers put around a text."),
     ] = None,
     allow_lossy: Annotated[
-        bool, typer.Option("--allow-lossy", help="Take a SentencePiece model that loses text; runs count what is lost.")
+        bool,
+        typer.Option(
+            "--allow-lossy",
+            help="Take a SentencePiece model that loses text, keep the normaliser NFC; runs count what is lost.",
+        ),
     ] = False,
 ) -> None:
     """Make a tokenizer directory of another program's tokenizer, or of ours with another template.
 
     Its files are copied as they are, and a manifest says what its ids are. Any SentencePiece model and byte-level BPE
     that gives all text back as it was; what would lose text is refused by name, unless it is a SentencePiece model and
-    --allow-lossy is given. BOS and EOS are those that the source
-    names; --bos and --eos take others of its control tokens. With --hf-template, a copy of a tokenizer directory that
-    differs in the template alone: all ids stay.
+    --allow-lossy is given. The normaliser NFC is left out, unless --allow-lossy is given. BOS and EOS are those that
+    the source names; --bos and --eos take others of its control tokens. With --hf-template, a copy of a tokenizer
+    directory that differs in the template alone: all ids stay.
 
     Examples:
       cppmill adopt gemma/tokenizer.model --out gemma-tokenizer
       cppmill adopt qwen2.5 --out qwen-tokenizer
+      cppmill adopt qwen2.5 --out qwen-nfc-tokenizer --allow-lossy
       cppmill adopt fineweb_1024_bpe.model --out fineweb-tokenizer --allow-lossy
       cppmill adopt starcoder --out starcoder-tokenizer --bos '<|endoftext|>'
       cppmill run ~/src --out out --tokenizer gemma-tokenizer
