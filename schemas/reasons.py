@@ -74,21 +74,27 @@ def how_lost(document: bytes, decoded: bytes) -> Lost:
     r"""Return what a tokenizer did to a document that it decodes to something else.
 
     Returns:
-        `NOT_UTF8` if the document is not; `UNKNOWN` if it decodes to more unknown tokens than it has U+2047; `SPACES`
-        if only whitespace differs; else `CHARACTERS`.
+        `NOT_UTF8` if the document is not, and what it decodes to is; `UNKNOWN` if it decodes to more unknown tokens
+        than it has U+2047; `SPACES` if only whitespace differs; else `CHARACTERS`.
 
     Example:
         >>> how_lost(b"int  x;\n", b"int x;"), how_lost("\ufb01x".encode(), b"fix")
         (<Lost.SPACES: 'spaces'>, <Lost.CHARACTERS: 'characters'>)
     """
-    try:
-        text = document.decode()
-    except UnicodeDecodeError:
+    if _is_utf8(decoded) and not _is_utf8(document):
         return Lost.NOT_UTF8
     if decoded.count(_UNKNOWN) > document.count(_UNKNOWN):
         return Lost.UNKNOWN
-    is_spaces = "".join(text.split()) == "".join(decoded.decode("utf-8", "replace").split())
-    return Lost.SPACES if is_spaces else Lost.CHARACTERS
+    unspaced, back = ("".join(text.decode("utf-8", "replace").split()) for text in (document, decoded))
+    return Lost.SPACES if unspaced == back else Lost.CHARACTERS
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 REASONS: dict[Column, tuple[str, ...]] = {

@@ -92,19 +92,24 @@ def adopt(
     ] = None,
     allow_lossy: Annotated[
         bool,
-        typer.Option("--allow-lossy", help="Accept a SentencePiece model that loses text; runs count what is lost."),
+        typer.Option(
+            "--allow-lossy",
+            help="Accept a SentencePiece model that loses text, and keep the normaliser NFC; runs count what is lost.",
+        ),
     ] = False,
 ) -> None:
     """Make a tokenizer directory from another program's tokenizer, or from ours with another template.
 
     Copies the files unchanged, and writes a manifest that describes the ids. Accepts any SentencePiece model and
     byte-level BPE that can reproduce all text. Other tokenizers are refused with the reason, except SentencePiece
-    models with --allow-lossy. BOS and EOS are those that the source names; --bos and --eos choose other control tokens.
-    With --hf-template, it copies a tokenizer directory and changes only the template; all ids stay.
+    models with --allow-lossy. The normaliser NFC is left out, except with --allow-lossy. BOS and EOS are those that the
+    source names; --bos and --eos choose other control tokens. With --hf-template, it copies a tokenizer directory and
+    changes only the template; all ids stay.
 
     Examples:
       cppmill adopt gemma/tokenizer.model --out gemma-tokenizer
       cppmill adopt qwen2.5 --out qwen-tokenizer
+      cppmill adopt qwen2.5 --out qwen-nfc-tokenizer --allow-lossy
       cppmill adopt fineweb_1024_bpe.model --out fineweb-tokenizer --allow-lossy
       cppmill adopt starcoder --out starcoder-tokenizer --bos '<|endoftext|>'
       cppmill run ~/src --out out --tokenizer gemma-tokenizer

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cppmill_core.sentencepiece.lossy import is_lossy
-
 from configs.exports import ExportConfig, load_export_config
 from configs.mixtures import read_mixture
 from configs.tables import SEQUENCE_FLAGS
@@ -88,7 +86,7 @@ def check_tokenizer(settings: SequenceSettings) -> None:
         IntegrityError: If it is not the tokenizer of the run's receipt.
     """
     tokenizer = open_tokenizer(settings.source)
-    if is_lossy(tokenizer) and (settings.options.fim_rate or settings.options.cursor_rate):
+    if tokenizer.is_lossy and (settings.options.fim_rate or settings.options.cursor_rate):
         raise ConfigError(
             "--fim, --cursor: the tokenizer is lossy, and parts of a document do not make up the document: leave it out"
         )

@@ -28,6 +28,11 @@ from transforms.storage.folder import OutputFolder
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
 
+_NFC_LEFT_OUT = (
+    "its normaliser NFC is left out, so text that is not in NFC has other ids than in tokenizers; "
+    "--allow-lossy keeps it, and counts what does not come back"
+)
+
 
 def check_urls(config: RunConfig) -> None:
     """Check the sources, the tokenizer and the platforms of a run that are URLs, with a request or two each.
@@ -92,7 +97,7 @@ def write_adopted(
         folder: An existing, empty folder.
         bos: Name of the control token for `<BOS>`; the source's own by default.
         eos: The same for `<EOS>`.
-        allow_lossy: Take a SentencePiece model that loses text.
+        allow_lossy: Take a SentencePiece model that loses text, and keep the normaliser NFC of a `tokenizer.json`.
 
     Returns:
         What to print, a few lines.
@@ -115,7 +120,7 @@ def write_adopted(
     for text, back in zip(_HOSTILE, decoded, strict=True):
         if text != back:
             raise ConfigError(f"{source}: it would lose text: {text!r} decodes to {back!r}")
-    return lines
+    return [*lines, _NFC_LEFT_OUT] if found.leaves_out_nfc else lines
 
 
 def _describe(tokenizer: cppmill_core.AnyTokenizer, kind: str) -> list[str]:

@@ -40,7 +40,7 @@ def adopt_tokenizer(
         bos: Name of the control token for `<BOS>`; the source's own by default.
         eos: The same for `<EOS>`.
         template: What `tokenizers` and `transformers` are to put around a text.
-        allow_lossy: Take a SentencePiece model that loses text.
+        allow_lossy: Take a SentencePiece model that loses text, and keep the normaliser NFC of a `tokenizer.json`.
 
     Returns:
         What to print, a few lines.

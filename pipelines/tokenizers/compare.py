@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from configs.published import is_published
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import MEGABYTE
 from pipelines.console.tables import align, format_frame
@@ -92,6 +93,8 @@ def _name_of(text: str) -> tuple[str, str]:
     if equals and name and "/" not in name:
         return name, place
     path = Path(text)
+    if is_published(path):
+        return text, text
     if path.name in ("tokenizer", "tokenizer.json", "tokenizer.model", "manifest.json"):
         path = path.parent if is_remote(text) else path.resolve().parent
     return path.name.partition(".")[0] or str(path), text

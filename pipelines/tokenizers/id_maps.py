@@ -11,7 +11,7 @@ import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cppmill_core.adoption import find_source, write_directory
+from cppmill_core.adoption import Source, find_source, write_directory
 from cppmill_core.manifests import MANIFEST
 
 from configs.outputs import check_parent
@@ -62,11 +62,19 @@ def _read(path: Path, stack: ExitStack) -> TokenizerIds:
     try:
         if not (path / MANIFEST).is_file():
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cppmill-map-")))
-            write_directory(find_source(path, allow_lossy=True), folder)
+            write_directory(_find_source(path), folder)
             path = folder
         return read_ids(path, cppmill_core.load_tokenizer(path))
     except (OSError, cppmill_core.CoreError, ImportError) as error:
         raise ConfigError(str(error)) from error
+
+
+def _find_source(path: Path) -> Source:
+    """Find a tokenizer, lossless where it can be."""
+    try:
+        return find_source(path)
+    except cppmill_core.InvalidInputError:
+        return find_source(path, allow_lossy=True)
 
 
 def _write_rows(id_map: pa.Table, least: int, embeddings: Path, init: Path) -> str:

@@ -32,3 +32,17 @@ def test_a_published_tokenizer_is_run_by_the_native_core_with_the_ids_of_tokeniz
     ids = adopted.encode_batch(texts, 2)
     assert ids.to_pylist() == [encoding.ids for encoding in peer.encode_batch_fast(texts, add_special_tokens=False)]
     assert adopted.decode_batch(ids).to_pylist() == [text.encode() for text in texts]
+
+
+@pytest.mark.parametrize("name", ["qwen2.5", "qwen3"])
+def test_with_its_normaliser_a_published_tokenizer_has_the_ids_of_tokenizers_for_any_text(
+    name: str, tmp_path: Path
+) -> None:
+    said = adopt_tokenizer(Path(name), tmp_path / "adopted", allow_lossy=True)
+    assert said[0].endswith("run by the native core") and "lossy: it puts text in NFC (`normalizer`)" in said
+    adopted = load_tokenizer(tmp_path / "adopted")
+    peer = Peer.from_file(str(engine_path("tokenizers") / name / "tokenizer.json"))
+    peer.encode_special_tokens = True
+    texts = [HOSTILE, *PROSE, *(unicodedata.normalize("NFD", text) for text in PROSE), "</tool_call>\u0338"]
+    ids = adopted.encode_batch(texts).to_pylist()
+    assert ids == [encoding.ids for encoding in peer.encode_batch_fast(texts, add_special_tokens=False)]

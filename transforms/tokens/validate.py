@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from cppmill_core.sentencepiece.lossy import is_lossy
 
 from schemas.digests import add_digests
 from schemas.errors import IntegrityError
@@ -91,7 +90,7 @@ def prove_shard(
     ):
         check_footer(tokens, where, {**tokenizer_facts(tokenizer), "unit": unit_key})
         check_schema(tokens, where, tokenizer, settings)
-        losses = Losses(sources=sources, tokenizer=tokenizer, settings=settings) if is_lossy(tokenizer) else None
+        losses = Losses(sources=sources, tokenizer=tokenizer, settings=settings) if tokenizer.is_lossy else None
         for start, rows, origin in prefetch(_paired(tokens, sources, where)):
             prove_rows(rows, origin, tokenizer, settings, losses, start=start, where=f"{where}, from row {start}")
             _count(totals, rows, settings.threads)

@@ -375,6 +375,11 @@ impl Tokenizer {
         self.0.pattern()
     }
 
+    #[getter]
+    fn is_lossy(&self) -> bool {
+        self.0.is_lossy()
+    }
+
     fn __repr__(&self) -> String {
         format!("<Tokenizer {}: {} ids, pattern {}>", &self.0.digest()[..12], self.0.vocab_size(), self.0.pattern())
     }

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from cppmill_core import load_tokenizer
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 
 def texts(sources):
@@ -153,6 +153,35 @@ def test_a_lossy_model_makes_a_dataset_that_says_what_is_lost(lossy, cppmill, tm
     }
     refused = cppmill("sequences", out, "--out", tmp_path / "rows", "--length", "64", "--fim", "0.5", check=False)
     assert (refused.returncode, "the tokenizer is lossy" in refused.stderr) == (2, True), refused.stderr
+
+
+def test_nfc_is_left_out_or_kept_and_what_it_changes_is_counted(hugging_face, cppmill, tmp_path):
+    """Documents that are in NFC, that are not, and that are not and have a byte that is not UTF-8 besides."""
+    source, given = tmp_path / "src", tmp_path / "tokenizer.json"
+    source.mkdir()
+    documents = {"same": "int \u00e9;".encode(), "marks": "int e\u0301;".encode(), "raw": b"int e\xcc\x81;\xff"}
+    for name, content in documents.items():
+        (source / f"{name}.cpp").write_bytes(content)
+    peer = Tokenizer.from_file(str(hugging_face / "tokenizer.json"))
+    peer.normalizer = normalizers.NFC()
+    peer.save(str(given))
+    options = ["--bos", "<|end|>", "--eos", "<|end|>"]
+    ledgers, ids = [], []
+    for name, allowed in (("exact", []), ("nfc", ["--allow-lossy"])):
+        said = cppmill("adopt", given, "--out", tmp_path / name, *options, *allowed).stdout
+        assert ("its normaliser NFC is left out" in said, "lossy: it puts text in NFC" in said) == (
+            not allowed,
+            bool(allowed),
+        )
+        out = tmp_path / f"out-{name}"
+        cppmill("run", source, "--out", out, "--tokenizer", tmp_path / name)
+        cppmill("verify", out)
+        ledgers.append(json.loads((out / "receipt.json").read_bytes())["ledger"])
+        rows = pq.read_table(out / "tokens", columns=["path", "token_ids"]).to_pylist()
+        ids.append({Path(row["path"]).stem: row["token_ids"][1:-1] for row in rows})
+    assert "lost" not in ledgers[0]
+    assert ledgers[1]["lost"]["documents"] == {"characters": 2}
+    assert ids[0]["same"] == ids[1]["same"] == ids[1]["marks"] == peer.encode("int e\u0301;").ids != ids[0]["marks"]
 
 
 def test_a_lossy_model_is_refused_by_what_it_loses(cppmill, tmp_path):

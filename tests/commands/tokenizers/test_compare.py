@@ -9,7 +9,7 @@ from importlib.metadata import distribution
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.tokenizers.compare import parse_size
+from pipelines.tokenizers.compare import named_places, parse_size
 from pipelines.tokenizers.texts import BATCH_BYTES, read_texts
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
@@ -115,6 +115,15 @@ def test_what_cannot_be_compared_is_said(run, cppmill, arguments, message):
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert all(line.startswith(("error: ", "left out: ")) for line in done.stderr.splitlines())
+
+
+def test_the_name_of_a_published_tokenizer_is_its_short_name():
+    assert named_places(["llama3.1", "a/qwen2.5", "b/o200k_base.tiktoken.gz", "x=qwen2.5"]) == [
+        ("llama3.1", "llama3.1"),
+        ("qwen2", "a/qwen2.5"),
+        ("o200k_base", "b/o200k_base.tiktoken.gz"),
+        ("x", "qwen2.5"),
+    ]
 
 
 def test_sizes_are_read_as_they_are_written():

@@ -3,51 +3,67 @@
 //! As in `tokenizers`, tokens that are not to be normalised are cut out first, then the others out of what is left.
 //! Special tokens are found too, and left in the text, because what they hide is not found.
 
+use std::borrow::Cow;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::load::Artifact;
+use super::nfc::nfc;
 use crate::{Error, Result};
 
 /// Finds added tokens in text; nothing at all if all are special.
-#[derive(Default)]
-pub(crate) struct AddedTokens(Vec<Finder>);
+pub(crate) struct AddedTokens {
+    finders: Vec<Finder>,
+    /// How many of the finders look at text before it is normalised.
+    raw: usize,
+}
 
-struct Finder {
+pub(crate) struct Finder {
     automaton: AhoCorasick,
     /// The ids; none of special tokens.
     ids: Vec<Option<u32>>,
 }
 
 impl AddedTokens {
-    /// Takes the added tokens of a tokenizer.
+    /// Takes the added tokens of a tokenizer. If it normalises text, it normalises the tokens that it finds there, too.
     ///
     /// # Errors
     /// `Invalid` if they are too many.
     pub(crate) fn new(artifact: &Artifact) -> Result<Self> {
-        let finders = [false, true].map(|is_normalized| {
-            let tokens = || artifact.added.iter().filter(move |token| token.normalized == is_normalized);
-            if tokens().all(|token| token.special) {
-                return Ok(None);
-            }
-            let automaton = AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                .build(tokens().map(|token| &token.content))
-                .map_err(|error| Error::invalid(format!("added tokens: {error}")))?;
-            let ids = tokens().map(|token| (!token.special).then_some(token.id)).collect();
-            Ok(Some(Finder { automaton, ids }))
-        });
-        let found: Result<Vec<_>> = finders.into_iter().collect();
-        Ok(Self(found?.into_iter().flatten().collect()))
+        let (raw, normalized) = (Finder::new(artifact, false)?, Finder::new(artifact, true)?);
+        Ok(Self { raw: usize::from(raw.is_some()), finders: raw.into_iter().chain(normalized).collect() })
     }
 
-    /// Calls `each` with the start and the end of each part of `run[start..]`, and with the token that it is.
-    #[inline]
-    pub(crate) fn parts(&self, run: &[u8], start: usize, each: &mut dyn FnMut(usize, usize, Option<u32>)) {
-        cut(&self.0, run, start, each);
+    /// The finders of all tokens, for text that is normalised or need not be.
+    pub(crate) fn all(&self) -> &[Finder] {
+        &self.finders
+    }
+
+    /// The finders for text before it is normalised, and those for what they leave, once that is normalised.
+    pub(crate) fn around_normalizer(&self) -> (&[Finder], &[Finder]) {
+        self.finders.split_at(self.raw)
     }
 }
 
-fn cut(finders: &[Finder], run: &[u8], start: usize, each: &mut dyn FnMut(usize, usize, Option<u32>)) {
+impl Finder {
+    /// Makes the finder of the tokens that are, or are not, to be normalised; none if all of them are special.
+    fn new(artifact: &Artifact, is_normalized: bool) -> Result<Option<Self>> {
+        let tokens = || artifact.added.iter().filter(move |token| token.normalized == is_normalized);
+        if tokens().all(|token| token.special) {
+            return Ok(None);
+        }
+        let spelled = |content| if is_normalized && artifact.normalizes { nfc(content) } else { Cow::from(content) };
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(tokens().map(|token| spelled(token.content.as_bytes())))
+            .map_err(|error| Error::invalid(format!("added tokens: {error}")))?;
+        let ids = tokens().map(|token| (!token.special).then_some(token.id)).collect();
+        Ok(Some(Self { automaton, ids }))
+    }
+}
+
+/// Calls `each` with the start and the end of each part of `run[start..]`, and with the token that it is.
+pub(crate) fn cut(finders: &[Finder], run: &[u8], start: usize, each: &mut dyn FnMut(usize, usize, Option<u32>)) {
     if start == run.len() {
         return;
     }

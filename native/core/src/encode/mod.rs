@@ -7,7 +7,8 @@
 //!
 //! Text is cut into words ([`crate::pattern`]), which are looked up in a cache in batches; a word that is not there is
 //! merged. A tokenizer with superwords joins the tokens of the words of a line. Of a tokenizer of another program, added
-//! tokens that are not special are cut out of text first.
+//! tokens that are not special are cut out of text first; one that was adopted as lossy puts text in NFC, and decoding
+//! gives that.
 
 mod added;
 mod bpe;
@@ -17,6 +18,7 @@ mod id;
 mod lines;
 mod load;
 mod markers;
+mod nfc;
 mod tokenizer;
 mod words;
 

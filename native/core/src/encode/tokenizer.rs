@@ -87,6 +87,11 @@ impl Tokenizer {
         self.pattern.name()
     }
 
+    /// Whether it puts text in NFC, so that text need not come back as it was.
+    pub fn is_lossy(&self) -> bool {
+        self.encoder.normalizes()
+    }
+
     /// The directory that it was read from.
     pub fn dir(&self) -> &Path {
         &self.dir

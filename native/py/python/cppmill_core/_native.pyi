@@ -640,6 +640,10 @@ class Tokenizer:
     def pattern(self) -> str:
         """The name of the pre-token pattern, a key of `PATTERNS` or, of another program, of `FOREIGN_PATTERNS`."""
 
+    @property
+    def is_lossy(self) -> bool:
+        """Whether it puts text in NFC: only of a tokenizer adopted with `--allow-lossy`; else all text comes back."""
+
 def corpus_digest_sum(doc_id: pa.Array[Any], project: pa.Array[Any], path: pa.Array[Any], threads: int = 1) -> bytes:
     """Sum the row digests of documents: 32 bytes, a big-endian number modulo 2^256.
 

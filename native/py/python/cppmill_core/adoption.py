@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cppmill_core._native import CoreError, InvalidInputError, Tokenizer
-from cppmill_core.hugging_face import CONFIG, SPECIAL_TOKENS, describe_hugging_face
+from cppmill_core.hugging_face import CONFIG, SPECIAL_TOKENS, describe_hugging_face, puts_in_nfc, read_rules
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, MANIFEST, TOKENIZER
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.sentencepiece import MODEL, describe_sentencepiece
@@ -28,10 +28,12 @@ class Source:
     Attributes:
         files: Its files: the name in a tokenizer directory, and the path now.
         manifest: The content of its `manifest.json`, without the digests of the files.
+        leaves_out_nfc: Whether it has the normaliser NFC, and is to run without, so that all text comes back.
     """
 
     files: Mapping[str, Path]
     manifest: Mapping[str, Any]
+    leaves_out_nfc: bool = False
 
     def with_ends(self, ends: Mapping[str, str | None]) -> Source:
         """Return the source with other control tokens as `<BOS>` and `<EOS>`.
@@ -58,7 +60,8 @@ def find_source(path: str | os.PathLike[str], *, allow_lossy: bool = False) -> S
 
     Args:
         path: A SentencePiece `.model`, a `tokenizer.json`, or a folder with one of them.
-        allow_lossy: Take a SentencePiece model that loses text; its manifest then says why it does.
+        allow_lossy: Take a SentencePiece model that loses text, and keep the normaliser NFC of a `tokenizer.json`; the
+            manifest then says what is lost.
 
     Raises:
         OSError: There is no such file or folder, or it cannot be read.
@@ -72,7 +75,9 @@ def find_source(path: str | os.PathLike[str], *, allow_lossy: bool = False) -> S
         return Source({MODEL: file}, described)
     beside = [name for name in (CONFIG, SPECIAL_TOKENS) if (file.parent / name).is_file()]
     files = {TOKENIZER: file, **{name: file.parent / name for name in beside}}
-    return Source(files, describe_hugging_face(file))
+    rules = read_rules(file)
+    described = describe_hugging_face(file, rules, allow_lossy=allow_lossy)
+    return Source(files, described, leaves_out_nfc=puts_in_nfc(rules) and not allow_lossy)
 
 
 def write_directory(source: Source, out: Path) -> None:

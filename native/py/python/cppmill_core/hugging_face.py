@@ -3,7 +3,8 @@
 The native core runs those whose pre-tokenizer and settings it knows (`FOREIGN_PATTERNS`). For any other, the
 `tokenizers` package cuts documents into words by the tokenizer's own rules, and each distinct word is encoded once.
 Either way the ids are those of the package, with three exceptions, so that text comes back as it was: special tokens in
-text are ordinary text, bytes that are not UTF-8 become single-byte tokens, and the normaliser NFC is left out.
+text are ordinary text, bytes that are not UTF-8 become single-byte tokens, and the normaliser NFC is left out. One that
+is adopted as lossy has its normaliser, which only the native core applies.
 
 Needs the `tokenizers` package for tokenizers that the native core does not run.
 """
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError, Tokenizer
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
-from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, TOKENIZER, describe_ids, named_ids, read_manifest
+from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, LOSSY, TOKENIZER, describe_ids, named_ids, read_manifest
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import MAX_SEGMENT_BYTES, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.token_table import Integers, TokenTable
@@ -33,6 +34,8 @@ __all__ = [
     "describe_hugging_face",
     "load_hugging_face",
     "lossy_rules",
+    "puts_in_nfc",
+    "read_rules",
     "surrounding_tokens",
 ]
 
@@ -45,6 +48,9 @@ _WINDOW = 1 << 20
 
 _MARGIN = 1 << 12
 """Characters at the end of a window whose words may change with more text; the next window cuts them again."""
+
+_NFC = "it puts text in NFC (`normalizer`)"
+"""What the manifest of a lossy tokenizer says."""
 
 _REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 """Settings of a model with which the tokens of a word vary or are not its bytes."""
@@ -72,6 +78,11 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
             raise
         reason = str(error).removeprefix(f"{folder / TOKENIZER}: ")
     rules = read_rules(folder / TOKENIZER)
+    if LOSSY in manifest:
+        raise InvalidInputError(
+            f"{folder / TOKENIZER}: only the native core puts text in NFC, and it does not know this tokenizer: "
+            f"{reason}; adopt it without --allow-lossy"
+        )
     for token in rules["added_tokens"]:
         if not token["special"]:
             raise InvalidInputError(
@@ -85,17 +96,20 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
     return SegmentTokenizer(path, found, table, segmenter, load_hugging_face, program=program)
 
 
-def describe_hugging_face(file: Path) -> dict[str, Any]:
+def describe_hugging_face(file: Path, rules: Mapping[str, Any], *, allow_lossy: bool = False) -> dict[str, Any]:
     """Return an adopted tokenizer's manifest, without digests of files: kind, vocab_size, tokens, reserved, roles.
+
+    That of one that puts text in NFC has the reason, under `lossy`; without it, the normaliser is left out.
 
     Args:
         file: The `tokenizer.json`; `<BOS>` and `<EOS>` are looked up in the two other files beside it.
+        rules: What it says.
+        allow_lossy: Keep the normaliser NFC.
 
     Raises:
-        CorruptDataError: The file is not a `tokenizer.json`.
+        CorruptDataError: A file beside it is not JSON.
         InvalidInputError: The tokenizer is not a byte-level BPE, or loses text; the message has every reason.
     """
-    rules = read_rules(file)
     lossy = lossy_rules(rules)
     if lossy:
         raise InvalidInputError(f"{file}: not a byte-level BPE that gives any text back as it was: {'; '.join(lossy)}")
@@ -104,7 +118,16 @@ def describe_hugging_face(file: Path) -> dict[str, Any]:
     used = {*rules["model"]["vocab"].values(), *(int(token["id"]) for token in added)}
     size = max(used) + 1
     unused = [id_ for id_ in range(size) if id_ not in used]
-    return {"kind": HUGGING_FACE, **describe_ids(size, control, unused, _ends(file.parent, control))}
+    return {
+        "kind": HUGGING_FACE,
+        **describe_ids(size, control, unused, _ends(file.parent, control)),
+        **({LOSSY: [_NFC]} if allow_lossy and puts_in_nfc(rules) else {}),
+    }
+
+
+def puts_in_nfc(rules: Mapping[str, Any]) -> bool:
+    """Return whether a tokenizer has the normaliser NFC."""
+    return any(step.get("type") == "NFC" for step in _steps(rules.get("normalizer"), "normalizers"))
 
 
 def read_rules(file: Path) -> dict[str, Any]:

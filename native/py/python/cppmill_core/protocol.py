@@ -16,8 +16,8 @@ Documents: TypeAlias = Union["pa.Array[Any]", "pa.ChunkedArray[Any]", Sequence[b
 class AnyTokenizer(Protocol):
     """A loaded tokenizer of any kind; each method does what the method of `cppmill_core.Tokenizer` does.
 
-    Encoding takes any bytes, and decoding returns the same bytes. The characters of a control token in text are
-    ordinary text. Methods may be called from several threads.
+    Encoding takes any bytes, and decoding returns the same bytes, unless it `is_lossy`. The characters of a control
+    token in text are ordinary text. Methods may be called from several threads.
     """
 
     @property
@@ -27,6 +27,10 @@ class AnyTokenizer(Protocol):
     @property
     def digest(self) -> str:
         """The SHA-256 of `manifest.json`, in lower-case hexadecimal digits."""
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether it loses text, so that a document need not come back as it was; false unless that was allowed."""
 
     def encode(self, data: bytes | str) -> pa.Array[Any]:
         """Encode one text to a uint16 array, or uint32 if the vocabulary has more than 65,536 ids."""

@@ -70,6 +70,8 @@ class _Encoded:
 class SegmentTokenizer(TokenTable):
     """A tokenizer of segments, an `AnyTokenizer`; its pickle has the path and digest of its directory."""
 
+    is_lossy = False
+
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -3,6 +3,7 @@
 import json
 import pickle
 import tempfile
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -216,11 +217,11 @@ def test_the_rule_that_loses_text_is_named(peer: Peer, parts: dict[str, Any], sa
         find_source(changed(peer, tmp_path, **parts))
 
 
-def adopt(folder: Path, rules: Any) -> AnyTokenizer:
+def adopt(folder: Path, rules: Any, *, allow_lossy: bool = False) -> AnyTokenizer:
     """Adopt the rules of a tokenizer.json."""
     (folder / "in.json").write_text(json.dumps(rules))
     (folder / "out").mkdir()
-    write_directory(find_source(folder / "in.json"), folder / "out")
+    write_directory(find_source(folder / "in.json", allow_lossy=allow_lossy), folder / "out")
     return load_tokenizer(folder / "out")
 
 
@@ -231,6 +232,87 @@ def test_the_normaliser_nfc_is_left_out(peer: Peer, tmp_path: Path) -> None:
     composed, decomposed = "caf\u00e9 \u212b", "cafe\u0301 \u212b"
     assert adopted.encode(composed[:4]).to_pylist() == made.encode(decomposed[:5], add_special_tokens=False).ids
     assert adopted.decode(adopted.encode(decomposed)).decode() == decomposed
+    assert find_source(tmp_path / "in.json").leaves_out_nfc and not adopted.is_lossy
+
+
+NORMALIZED = [
+    AddedToken("<K>", normalized=False),
+    AddedToken("<\u00e5", normalized=True),
+    AddedToken("K\u0323", normalized=True),
+    AddedToken("<<", normalized=False),
+]
+MARKS = ["\u0301", "\u0323", "\u0338", "\u0344", "\u11a8", "\u1161", "\u0d3e"]
+"""Marks, and parts of syllables, that join what is before them."""
+CHANGING = [
+    *MARKS,
+    "a\u030a",
+    "e",
+    "\u00e9",
+    "\u212b",
+    "\u1100",
+    "\uac00",
+    "\u0d46",
+    "\u2000",
+    "\u037e",
+    "\u0958",
+    "\U0001d15e",
+]
+CHANGING += ["<K>", "<\u212a>", "<", "K", " ", "\n", "<|endoftext|>"]
+
+
+@given(pieces=st.lists(st.sampled_from(CHANGING)))
+def test_a_lossy_one_puts_text_in_nfc_between_added_tokens_as_tokenizers_does(pieces: list[str]) -> None:
+    made, adopted = with_nfc()
+    text = "".join(pieces)
+    ids = adopted.encode_batch([text, "plain"])
+    assert ids[0].as_py() == made.encode(text, add_special_tokens=False).ids
+    assert adopted.decode_batch(ids).to_pylist()[1] == b"plain"
+
+
+def test_the_nfc_of_every_character_is_that_of_tokenizers() -> None:
+    _, adopted = with_nfc(has_added=False)
+    assert adopted.is_lossy
+    letters = [chr(code) for code in range(1 << 16) if not 0xD800 <= code < 0xE000]
+    letters += [chr(code) for code in range(1 << 16, 0x30000)]
+    texts = [f"e{letter}\u0323 {letter}\u0301" for letter in letters]
+    nfc = normalizers.NFC()
+    expected = [nfc.normalize_str(text).encode() for text in texts]
+    assert sum(text.encode() != put for text, put in zip(texts, expected, strict=True)) > 2000
+    assert adopted.decode_batch(adopted.encode_batch(texts)).to_pylist() == expected
+
+
+def test_a_lossy_one_keeps_bytes_that_are_not_utf8() -> None:
+    _, adopted = with_nfc()
+    assert adopted.decode(adopted.encode(b"\xffe\xcc\x81\xc3")) == "\u00e9".encode().join([b"\xff", b"\xc3"])
+
+
+@lru_cache(maxsize=2)
+def with_nfc(*, has_added: bool = True) -> tuple[Peer, AnyTokenizer]:
+    """A tokenizer of bytes alone with added tokens and NFC, and the same adopted as lossy."""
+    made = bytes_alone(NORMALIZED if has_added else [])
+    made.normalizer = normalizers.NFC()  # type: ignore[assignment]
+    made = Peer.from_str(made.to_str())
+    made.encode_special_tokens = True
+    with tempfile.TemporaryDirectory() as folder:
+        return made, adopt(Path(folder), json.loads(made.to_str()), allow_lossy=True)
+
+
+def test_only_the_native_core_puts_text_in_nfc(peer: Peer, tmp_path: Path) -> None:
+    made = Peer.from_str(peer.to_str())
+    made.normalizer = normalizers.Sequence([normalizers.NFC()])  # type: ignore[assignment]
+    made.pre_tokenizer = byte_level("unknown")
+    with pytest.raises(
+        cppmill_core.InvalidInputError, match="only the native core puts text in NFC, and it does not know"
+    ):
+        adopt(tmp_path, json.loads(made.to_str()), allow_lossy=True)
+
+
+def test_a_manifest_that_says_that_text_is_lost_is_refused_without_a_normaliser(peer: Peer, tmp_path: Path) -> None:
+    source = find_source(changed(peer, tmp_path))
+    (tmp_path / "out").mkdir()
+    write_directory(replace(source, manifest={**source.manifest, "lossy": ["it puts text in NFC"]}), tmp_path / "out")
+    with pytest.raises(cppmill_core.InvalidInputError, match="no normalizer loses any"):
+        Tokenizer.from_dir(tmp_path / "out")
 
 
 ADDED = [
@@ -254,13 +336,19 @@ def test_added_tokens_that_are_not_special_are_cut_out_of_text(pieces: list[str]
 @lru_cache(maxsize=1)
 def with_added() -> tuple[Peer, AnyTokenizer]:
     """A tokenizer of bytes alone with added tokens, and the same adopted."""
+    made = bytes_alone(ADDED)
+    with tempfile.TemporaryDirectory() as folder:
+        return made, adopt(Path(folder), json.loads(made.to_str()))
+
+
+def bytes_alone(added: list[AddedToken]) -> Peer:
+    """A tokenizer without merges, with added tokens."""
     made = Peer(models.BPE(vocab={character: id_ for id_, character in enumerate(CHARACTERS)}, merges=[]))
     made.pre_tokenizer, made.decoder = byte_level("gpt4"), decoders.ByteLevel()
     made.add_special_tokens(["<|endoftext|>"])
-    made.add_tokens(ADDED)
+    made.add_tokens(added)
     made.encode_special_tokens = True
-    with tempfile.TemporaryDirectory() as folder:
-        return made, adopt(Path(folder), json.loads(made.to_str()))
+    return made
 
 
 def test_words_that_are_tokens_are_not_merged_with_ignore_merges(peer: Peer, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from cppmill_core import AnyTokenizer, CorruptDataError, InvalidInputError, load_tokenizer
 from cppmill_core.adoption import find_source, write_directory
 from cppmill_core.segments import MAX_SEGMENT_BYTES
-from cppmill_core.sentencepiece.lossy import is_lossy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import SentencePieceTrainer
@@ -62,7 +61,7 @@ def test_ids_and_texts_are_those_of_the_package(pieces: AnyTokenizer, processor:
     ids = pieces.encode_batch(texts, 2)
     assert ids.to_pylist() == [processor.encode(text) for text in texts]
     assert pieces.decode_batch(ids, 2).to_pylist() == [decoded(processor, one) for one in ids.to_pylist()]
-    assert is_lossy(pieces) and is_lossy(pickle.loads(pickle.dumps(pieces)))
+    assert pieces.is_lossy and pickle.loads(pickle.dumps(pieces)).is_lossy
 
 
 @settings(max_examples=40)

@@ -65,6 +65,7 @@ def test_ids_of_another_document_are_no_loss(losses, number, other):
         ("\u2047 a\t".encode(), "\u2047 a".encode(), Lost.SPACES),
         ("\u3000a".encode(), b"a", Lost.SPACES),
         ("\ufb01".encode(), b"fi", Lost.CHARACTERS),
+        (b"e\xcc\x81\xff", b"\xc3\xa9\xff", Lost.CHARACTERS),
     ],
 )
 def test_the_first_reason_that_applies_is_named(document, decoded, reason):

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::encode::added::AddedTokens;
+use crate::encode::added::{AddedTokens, Finder, cut};
 use crate::encode::bpe::{Merges, Scratch};
 use crate::encode::id::Id;
 use crate::encode::lines::{LineEncoder, LineMemory, Superwords};
 use crate::encode::load::{Artifact, Vocabulary};
+use crate::encode::nfc::{is_surely_kept, nfc};
 use crate::encode::words::{Colleagues, PendingWords, Room, SharedWords, WordCache, WordEncoder};
 use crate::pattern::{Pattern, Starts};
 use crate::{Error, Result, Stop};
@@ -16,6 +17,8 @@ pub(crate) struct Encoder {
     pattern: Pattern,
     segmentation: Segmentation,
     merges: Merges,
+    /// Whether text is put in NFC.
+    normalizes: bool,
 }
 
 /// What text is cut into.
@@ -69,26 +72,32 @@ impl Encoder {
         let lengths = vocabulary.lengths();
         let byte_ids = vocabulary.byte_ids()?;
         let whole = Merges::new(byte_ids.clone(), &merges, Arc::clone(&lengths));
-        let pattern = artifact.pattern;
+        let (pattern, normalizes) = (artifact.pattern, artifact.normalizes);
         if artifact.is_foreign {
             let tokens = artifact.ignore_merges.then(|| vocabulary.tokens()).into_iter().flatten();
             let merges = whole.with_whole_words(tokens);
-            return Ok(Self { pattern, segmentation: Segmentation::Foreign(AddedTokens::new(artifact)?), merges });
+            let segmentation = Segmentation::Foreign(AddedTokens::new(artifact)?);
+            return Ok(Self { pattern, segmentation, merges, normalizes });
         }
         if !pattern.is_lines() {
-            return Ok(Self { pattern, segmentation: Segmentation::Words, merges: whole });
+            return Ok(Self { pattern, segmentation: Segmentation::Words, merges: whole, normalizes });
         }
         let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
         if !words.has_borders() || !whole.has_borders() {
-            return Ok(Self { pattern, segmentation: Segmentation::WholeLines, merges: whole });
+            return Ok(Self { pattern, segmentation: Segmentation::WholeLines, merges: whole, normalizes });
         }
         let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
-        Ok(Self { pattern, segmentation: Segmentation::Lines(Box::new(superwords)), merges: words })
+        Ok(Self { pattern, segmentation: Segmentation::Lines(Box::new(superwords)), merges: words, normalizes })
     }
 
     /// Whether the tokenizer is one of another program, of which the encoder cannot tell what later text changes.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.segmentation, Segmentation::Foreign(_))
+    }
+
+    /// Whether text is put in NFC, so that decoding gives that.
+    pub(crate) fn normalizes(&self) -> bool {
+        self.normalizes
     }
 
     /// Appends the ids of `text` to `out`.
@@ -105,6 +114,38 @@ impl Encoder {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
+        match &self.segmentation {
+            Segmentation::Foreign(added) if self.normalizes && !is_surely_kept(text) => {
+                self.encode_normalized(worker, added, text, stop, out);
+            }
+            Segmentation::Foreign(added) => self.encode_text(worker, added.all(), text, stop, out),
+            _ => self.encode_text(worker, &[], text, stop, out),
+        }
+        stop.check()
+    }
+
+    /// Puts what lies between the added tokens in NFC, and appends the ids.
+    fn encode_normalized<T: Id>(
+        &self,
+        worker: &mut Worker<T>,
+        added: &AddedTokens,
+        text: &[u8],
+        stop: &Stop,
+        out: &mut Vec<T>,
+    ) {
+        let (raw, normalized) = added.around_normalizer();
+        for chunk in text.utf8_chunks() {
+            let run = chunk.valid().as_bytes();
+            cut(raw, run, 0, &mut |from, to, token| match token {
+                None => self.encode_text(worker, normalized, &nfc(&run[from..to]), stop, out),
+                Some(id) => out.push(T::new(id)),
+            });
+            self.encode_text(worker, &[], chunk.invalid(), stop, out);
+        }
+    }
+
+    /// Appends the ids of a text as it is; of a tokenizer of another program, `added` finds its added tokens.
+    fn encode_text<T: Id>(&self, worker: &mut Worker<T>, added: &[Finder], text: &[u8], stop: &Stop, out: &mut Vec<T>) {
         let Worker { cache, shared, room, starts, merged, scratch, pending, lines: memory } = worker;
         if !matches!(self.segmentation, Segmentation::Foreign(_)) {
             starts.find(self.pattern, text);
@@ -114,13 +155,12 @@ impl Encoder {
             WordEncoder { merges: &self.merges, cache, colleagues, scratch, merged, pending, run: text, at: 0, stop };
         match &self.segmentation {
             Segmentation::Words => encode_words(starts, words, out),
-            Segmentation::Foreign(added) => encode_foreign(self.pattern, starts, added, words, out),
+            Segmentation::Foreign(_) => encode_foreign(self.pattern, starts, added, words, out),
             Segmentation::WholeLines => encode_whole_lines(self.pattern, words, out),
             Segmentation::Lines(superwords) => {
                 encode_lines(starts, LineEncoder::new(superwords, starts, words, memory), text, out);
             }
         }
-        stop.check()
     }
 
     /// Appends the tokens of a part of a word, or of a line if lines are cut; any bytes.
@@ -145,7 +185,7 @@ fn encode_words<T: Id>(starts: &Starts, mut words: WordEncoder<'_, T>, out: &mut
 fn encode_foreign<T: Id>(
     pattern: Pattern,
     starts: &mut Starts,
-    added: &AddedTokens,
+    added: &[Finder],
     mut words: WordEncoder<'_, T>,
     out: &mut Vec<T>,
 ) {
@@ -153,7 +193,7 @@ fn encode_foreign<T: Id>(
         if !is_valid {
             return words.take_end(run.len(), out);
         }
-        added.parts(run, start, &mut |from, to, token| match token {
+        cut(added, run, start, &mut |from, to, token| match token {
             None => {
                 starts.find(pattern, &run[from..to]);
                 starts.words(&run[from..to], 0, |ends| words.take_ends(ends.behind(from), out));

@@ -40,6 +40,8 @@ pub(crate) struct Manifest {
     hf_template: Option<String>,
     kind: Option<String>,
     run: Option<String>,
+    /// Why an adopted tokenizer loses text; a lossless one has none.
+    lossy: Option<Vec<String>>,
     /// Other names of control tokens, by their ids.
     #[serde(default)]
     pub(crate) roles: HashMap<String, u32>,
@@ -76,6 +78,8 @@ pub(crate) struct Artifact {
     pub(crate) ignore_merges: bool,
     /// Whether it is of another program: tokens may be missing, or spell no bytes.
     pub(crate) is_foreign: bool,
+    /// Whether text is put in NFC: it is of another program, and was adopted as one that loses text.
+    pub(crate) normalizes: bool,
     pub(crate) vocab: HashMap<String, u32>,
     /// The merges in the order of their ranks, as strings of the byte alphabet.
     pub(crate) merges: Vec<(String, String)>,
@@ -106,12 +110,14 @@ pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
         serde_json::from_slice(&read_file(&path)?).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
     let refused = |what: String| Error::invalid(format!("{}: {what}", path.display()));
     let is_foreign = manifest.is_foreign();
-    let check = if is_foreign { foreign::check(&file) } else { check_own(&file, &manifest) };
+    let normalizes = is_foreign && manifest.lossy.is_some();
+    let check = if is_foreign { foreign::check(&file, normalizes) } else { check_own(&file, &manifest) };
     let artifact = Artifact {
         digest: found,
         pattern: check.map_err(refused)?,
         ignore_merges: file.model.setting("ignore_merges").is_some_and(|value| *value == true),
         is_foreign,
+        normalizes,
         first_superword: manifest
             .superwords
             .as_ref()

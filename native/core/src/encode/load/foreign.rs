@@ -1,8 +1,9 @@
 //! What `tokenizer.json` of another program says, as far as the encoder does it exactly.
 //!
 //! The ids are those of `tokenizers` with `encode_special_tokens` on: the characters of a special token in text are
-//! ordinary text, and any other added token is cut out of text. What the encoder does not know is refused by name, and
-//! the caller lets `tokenizers` run the tokenizer.
+//! ordinary text, and any other added token is cut out of text. The normaliser NFC is left out, unless the tokenizer was
+//! adopted as one that loses text. What the encoder does not know is refused by name, and the caller lets `tokenizers`
+//! run the tokenizer.
 
 use serde_json::Value;
 
@@ -19,10 +20,13 @@ fn gpt2_step() -> Option<Step<'static>> {
     })
 }
 
-/// Checks all settings and returns the pattern.
-pub(super) fn check(file: &TokenizerFile) -> Checked<Pattern> {
+/// Checks all settings and returns the pattern. There must be a normaliser if the tokenizer `normalizes`.
+pub(super) fn check(file: &TokenizerFile, normalizes: bool) -> Checked<Pattern> {
     check_model(file)?;
-    check_normalizer(&file.normalizer)?;
+    let has_nfc = has_nfc(&file.normalizer)?;
+    if normalizes && !has_nfc {
+        return Err("manifest.json says that text is lost, but no normalizer loses any".into());
+    }
     file.added_tokens.iter().try_for_each(check_added)?;
     pattern_of(&file.pre_tokenizer)
 }
@@ -39,13 +43,14 @@ fn check_model(file: &TokenizerFile) -> Checked<()> {
     }
 }
 
-fn check_normalizer(normalizer: &Value) -> Checked<()> {
+/// Whether the normaliser is NFC, rather than none.
+fn has_nfc(normalizer: &Value) -> Checked<bool> {
     match normalizer {
-        Value::Null => Ok(()),
-        found if found["type"] == "NFC" => Ok(()),
+        Value::Null => Ok(false),
+        found if found["type"] == "NFC" => Ok(true),
         found if found["type"] == "Sequence" => {
             let steps = found["normalizers"].as_array().ok_or("the normalizer is no list")?;
-            steps.iter().try_for_each(check_normalizer)
+            steps.iter().try_fold(false, |found, step| Ok(has_nfc(step)? || found))
         }
         found => Err(format!("`normalizer` is {found}")),
     }

@@ -15,21 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import Bytes, Load, Marks, SegmentTokenizer
 from cppmill_core.sentencepiece.proto import Model, PieceType
 from cppmill_core.token_table import Integers, TokenTable
 
-__all__ = ["LossyTokenizer", "is_lossy"]
-
-
-def is_lossy(tokenizer: AnyTokenizer) -> bool:
-    """Return whether a tokenizer is one that loses text, so that documents need not come back as they were."""
-    return isinstance(tokenizer, LossyTokenizer)
+__all__ = ["LossyTokenizer"]
 
 
 class LossyTokenizer(SegmentTokenizer):
     """A tokenizer of whole documents, which need not decode to themselves."""
+
+    is_lossy = True
 
     def __init__(
         self,
