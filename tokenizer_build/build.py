@@ -184,7 +184,9 @@ def build_tokenizer(
         project_cap=options.project_cap,
     )
     ids = assign_ids(plan.slots, learned.learned)
-    found = replace(_findings(plan, counts, learned, options), use=_count_use(counts, learned, ids, line_pattern, threads))
+    found = replace(
+        _findings(plan, counts, learned, options), use=_count_use(counts, learned, ids, line_pattern, threads)
+    )
     write_decisions(plan.decisions, [*plan.morphemes, *plan.by_use], out)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
     parts = TokenizerParts(
@@ -312,9 +314,7 @@ def _count_tokens(
     left, right = (pa.array([merge[side] for merge in learned.merges], pa.binary()) for side in (0, 1))
     merges = pa.RecordBatch.from_arrays([left, right], names=["left", "right"])
     first = learned.first_superword_merge
-    found = cppmill_core.count_tokens(
-        merges, texts, first_superword=first, unit_pattern=line_pattern, threads=threads
-    )
+    found = cppmill_core.count_tokens(merges, texts, first_superword=first, unit_pattern=line_pattern, threads=threads)
     columns: list[list[Any]] = [found["token"].to_pylist(), found["count"].to_pylist()]
     total = Counter[bytes]()
     for token, times in zip(*columns, strict=True):
