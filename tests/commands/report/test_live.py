@@ -6,6 +6,8 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -25,6 +27,33 @@ def served(copied_run, cppmill, processes, repository):
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=20)[1] == "stopped by Ctrl-C\n"
     assert process.returncode == 130
+
+
+class Held(SimpleHTTPRequestHandler):
+    """Serves a folder, and the files in it only once they are let go."""
+
+    go_on = threading.Event()
+
+    def do_GET(self):
+        if self.path.endswith(".h"):
+            self.go_on.wait(60)
+        super().do_GET()
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def source(run, tmp_path):
+    """A source whose files come when `Held.go_on` is set."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.h").write_text("int a;\n")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Held, directory=tmp_path / "served")) as server:
+        Held.go_on.clear()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        Held.go_on.set()
+        server.shutdown()
 
 
 def get(url, **headers):
@@ -79,4 +108,26 @@ def test_a_browser_shows_it_in_silence_and_renews_it(copied_run, browser, scheme
         server.shutdown()
     assert said == []
     assert {url.removeprefix(server.url) for url in asked} == {"", "status.json"}
+    page.close()
+
+
+@pytest.mark.engines
+def test_a_browser_follows_a_run_while_it_works(run, source, browser, processes, tmp_path):
+    out, said = tmp_path / "out", []
+    words = ("run", source, "--out", out, "--tokenizer", run.out / "tokenizer", "--quiet")
+    with StatusServer(str(out)) as server, processes.command(*words) as process:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(server.url)
+        page.locator("#state[data-state=running]").wait_for()
+        page.locator("#stages td", has_text="0 of 1").first.wait_for()
+        assert page.locator("#facts dd", has_text="none").count() == 1
+        Held.go_on.set()
+        page.locator("#state[data-state=done]").wait_for()
+        receipt = json.loads((out / "receipt.json").read_bytes())
+        page.locator("#facts dd", has_text=receipt["digest"]).wait_for()
+        assert page.locator("#stages tr").count() >= 4
+        server.shutdown()
+    assert (process.returncode, said) == (0, [])
     page.close()
