@@ -104,6 +104,7 @@ def main() -> None:
     """Run the command line; until a command begins, Ctrl-C ends the process at once and silently."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _open_closed_streams()
     check_packages()
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     atexit.register(gc.freeze)  # or Python looks for cycles in all that is left before it ends: 0.1 s
@@ -115,10 +116,20 @@ def main() -> None:
 
 def worker() -> None:
     """Run a worker process."""
+    _open_closed_streams()
     check_packages()
     from pipelines.engines.worker import main as run
 
     run()
+
+
+def _open_closed_streams() -> None:
+    """Open standard streams that whoever started this process closed; a file of OUT would get what is printed there."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - it takes the number of the closed one
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def require_packages() -> None:

@@ -98,7 +98,7 @@ def explain_refusal(error: BaseException, *, where: str = "", place: Path | None
         return _describe(errno.EAGAIN, where, place)
     if not isinstance(error, OSError) or error.errno not in _NUMBERS + _MISPLACED:
         return None
-    name = where or str(error.filename or "")
+    name = where or str(error.filename2 or error.filename or "")  # of a copy, the first is what it reads
     return _describe(error.errno, name, place or (Path(name) if name else None))
 
 

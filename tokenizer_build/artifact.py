@@ -17,6 +17,9 @@ from cppmill_core import PATTERNS
 from cppmill_core.byte_alphabet import spell
 from cppmill_core.manifests import MANIFEST_FORMAT, ranges
 from cppmill_core.protocol import AnyTokenizer
+from cppmill_core.side_files import CONFIG as TOKENIZER_CONFIG_JSON
+from cppmill_core.side_files import ROLES_FILE as SPECIAL_TOKENS_MAP_JSON
+from cppmill_core.side_files import SETTINGS, roles_of
 
 from schemas.digests import canonical_json, parse_json, sha256_file
 from schemas.options import HfTemplate
@@ -25,15 +28,11 @@ from tokenizer_build.layout import LEARNED, Slot, Slots
 from tokenizer_build.templates import Json, apply_template
 
 TOKENIZER_JSON = "tokenizer.json"
-TOKENIZER_CONFIG_JSON = "tokenizer_config.json"
-SPECIAL_TOKENS_MAP_JSON = "special_tokens_map.json"
 MANIFEST_JSON = "manifest.json"
 VOCAB_TSV = "vocab.tsv"
 DIGESTED_FILES = (TOKENIZER_JSON, TOKENIZER_CONFIG_JSON, SPECIAL_TOKENS_MAP_JSON)
 """The files that an encoder needs, with their digests in the manifest."""
 
-_SPECIAL_ROLES = {"bos_token": "<BOS>", "eos_token": "<EOS>", "pad_token": "<PAD>", "unk_token": "<UNK>"}
-_NO_LENGTH_LIMIT = 10**12
 _UTF8 = "utf-8"
 
 
@@ -104,15 +103,22 @@ def copy_with_template(source: Path, template: HfTemplate, out: Path) -> str:
     return _write_manifest(parse_json((source / MANIFEST_JSON).read_bytes()), template, out)
 
 
-def find_foreign_contents(folder: Path) -> Iterator[str]:
-    """Yield the files of a directory that `write_tokenizer` wrote whose content is not what the manifest gives.
+def find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tuple[str, str]]:
+    """Yield the files of a directory that `write_tokenizer` wrote which are not what the manifest gives, and why.
 
-    Of `tokenizer.json` vocabulary and merges are taken as they are.
+    Of `tokenizer.json` vocabulary and merges are taken as they are. Directories of other kinds have no such files.
 
     Args:
         folder: The directory.
+        tokenizer: The tokenizer that was loaded from it.
     """
     manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
+    if "kind" in manifest:
+        return
+    missing = [name for name in DIGESTED_FILES if name not in manifest["files"]]
+    yield from ((name, "missing in the manifest; a build writes it") for name in missing)
+    if missing:
+        return
     found = {name: parse_json((folder / name).read_bytes()) for name in DIGESTED_FILES}
     control = [(token["id"], token["token"]) for token in manifest["tokens"] if token["strength"] == Strength.CONTROL]
     model = found[TOKENIZER_JSON]["model"]
@@ -120,7 +126,12 @@ def find_foreign_contents(folder: Path) -> Iterator[str]:
     model.update(learned)
     regex, template = PATTERNS[manifest["pattern"]], manifest.get("hf_template", "none")
     expected = _contents(sorted(control), regex, learned["vocab"], learned["merges"], template)
-    yield from (name for name in DIGESTED_FILES if _sorted_json(found[name]) != _sorted_json(expected[name]))
+    for name in DIGESTED_FILES:
+        if _sorted_json(found[name]) != _sorted_json(expected[name]):
+            yield name, "its content is not what the manifest gives"
+    table = folder / VOCAB_TSV
+    if table.is_file() and table.read_bytes() != "".join(derive_table(folder, tokenizer)).encode():
+        yield VOCAB_TSV, "not the table of the tokenizer's ids"
 
 
 def _sorted_json(value: Json) -> str:
@@ -139,8 +150,8 @@ def _contents(
         merges: Pairs of spellings in rank order.
         template: What goes around a text.
     """
-    roles = _special_roles([name for _, name in control])
-    rules, config = apply_template(template, _tokenizer(control, regex, vocab, merges), _tokenizer_config(roles))
+    roles = roles_of(name for _, name in control)
+    rules, config = apply_template(template, _tokenizer(control, regex, vocab, merges), {**SETTINGS, **roles})
     return {TOKENIZER_JSON: rules, TOKENIZER_CONFIG_JSON: config, SPECIAL_TOKENS_MAP_JSON: roles}
 
 
@@ -185,25 +196,6 @@ def _model(vocab: Json, merges: Sequence[Any]) -> Json:
         "ignore_merges": False,
         "vocab": vocab,
         "merges": merges,
-    }
-
-
-def _special_roles(names: Sequence[str]) -> dict[str, str]:
-    """Return the control tokens that `transformers` is told of; where none has the name, the first ends a text."""
-    roles = {role: name for role, name in _SPECIAL_ROLES.items() if name in names}
-    return roles or {"eos_token": names[0]}
-
-
-def _tokenizer_config(roles: dict[str, str]) -> Json:
-    """Return what `transformers` reads; `split_special_tokens` keeps control text ordinary."""
-    return {
-        "add_prefix_space": False,
-        "backend": "tokenizers",
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": _NO_LENGTH_LIMIT,
-        "split_special_tokens": True,
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        **roles,
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cppmill_core.manifests import BOS, EOS
+from cppmill_core.side_files import EXTRA
 
 from schemas.errors import VocabularyConfigError
 from schemas.options import HfTemplate
@@ -23,9 +24,6 @@ _ENDS: dict[HfTemplate, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bos-eos": ((BOS,), (EOS,)),
 }
 """The tokens before and after a text."""
-
-_EXTRA = "additional_special_tokens"
-"""What `transformers` 5 reads as `extra_special_tokens`; version 4 takes no list under that newer name."""
 
 
 def apply_template(template: HfTemplate, rules: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Json, Json]:
@@ -43,8 +41,8 @@ def apply_template(template: HfTemplate, rules: Mapping[str, Any], config: Mappi
         VocabularyConfigError: If the tokenizer has no control token that the template needs.
     """
     control = {str(token["content"]): int(token["id"]) for token in rules["added_tokens"]}
-    plain = {key: value for key, value in config.items() if key != _EXTRA}
-    extra = {} if template == "none" else {_EXTRA: [name for name in control if name not in plain.values()]}
+    plain = {key: value for key, value in config.items() if key != EXTRA}
+    extra = {} if template == "none" else {EXTRA: [name for name in control if name not in plain.values()]}
     return {**rules, "post_processor": _post_processor(template, control)}, {**plain, **extra}
 
 

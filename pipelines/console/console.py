@@ -26,6 +26,7 @@ from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
 from pipelines.console.terminal import printable_output
 from schemas.errors import ConfigError, CppmillError, ExitCode
 from schemas.logs import LOGGER
+from schemas.resources import check_address_space
 
 NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
 """Their Python warnings are for their own developers."""
@@ -68,6 +69,7 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
         log_to_console(output),
         open_reporter(output) as reporter,
     ):
+        check_address_space("cppmill")  # with less, Arrow cannot start its threads: it aborts, or waits for ever
         yield reporter
 
 

@@ -29,8 +29,10 @@ from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
 from schemas.places import is_remote
+from schemas.resources import naming_file
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
+from tokenizer_build.artifact import find_foreign_contents
 from tokenizer_build.lock import LOCKS
 from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
@@ -171,6 +173,8 @@ def _open_checked(place: Path | str, options: TokenizeOptions) -> Iterator[tuple
             tokenizer = cppmill_core.load_tokenizer(source)
         except cppmill_core.CoreError as error:
             raise ConfigError(f"--tokenizer {place}: {error}") from error
+        for name, reason in find_foreign_contents(source, tokenizer):
+            raise ConfigError(f"--tokenizer {place}: {name}: {reason}; restore the directory, or build again")
         check_ends(tokenizer, options, where=f"--tokenizer {place}")
         yield source, tokenizer
 
@@ -213,27 +217,27 @@ def _install(session: Session, source: Path) -> bool:
     added = {f"tokenizer/{name}" for name in LOCKS if name not in names}  # by a run that found the release elsewhere
     if same and set(session.out.files("tokenizer")) - added == {f"tokenizer/{name}" for name in names}:
         return False
-    staged = _staging_folder(session)
-    for name in names:
-        shutil.copyfile(source / name, staged / name)
+    with _staging_folder(session) as staged:
+        for name in names:
+            shutil.copyfile(source / name, staged / name)
     _publish(session, staged)
     return True
 
 
 def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
     """Build, publish, and return the receipt and the few lines of findings."""
-    staged = _staging_folder(session)
     out, options = session.out, session.config.options
     paths = [output.path for output in counts.outputs]
     found = read_scan_counts(out, paths, by_group=options.build.project_cap is not None)
-    findings = write_tokenizer(
-        found,
-        options,
-        staged,
-        vocabulary=session.vocabulary,
-        is_own_vocabulary=session.config.vocab is not None,
-        threads=session.config.threads,
-    )
+    with _staging_folder(session) as staged:
+        findings = write_tokenizer(
+            found,
+            options,
+            staged,
+            vocabulary=session.vocabulary,
+            is_own_vocabulary=session.config.vocab is not None,
+            threads=session.config.threads,
+        )
     receipt = UnitReceipt(
         stage=Stage.BUILD,
         key=unit.key,
@@ -335,8 +339,12 @@ def _unit_pattern(options: RunOptions) -> dict[str, str]:
     return {"unit_pattern": options.scan.unit_pattern} if superwords and options.scan.unit_pattern else {}
 
 
-def _staging_folder(session: Session) -> Path:
-    return Path(tempfile.mkdtemp(dir=session.out.temporary))
+@contextmanager
+def _staging_folder(session: Session) -> Iterator[Path]:
+    """Make a folder to write a tokenizer in; what the machine refuses in the block is an error that names OUT's."""
+    staged = Path(tempfile.mkdtemp(dir=session.out.temporary))
+    with naming_file(session.out.where("tokenizer"), staged):
+        yield staged
 
 
 def _describe(path: Path) -> OutputFile:

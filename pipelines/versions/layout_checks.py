@@ -19,8 +19,9 @@ from schemas.digests import same_json, sha256_file
 from schemas.options import IngestOptions, RunOptions
 from schemas.reasons import Column, Dead, Filtered
 from schemas.tables import DATA_FORMAT_VERSION, PARTITIONED_WORDS, REJECTS, WORDS, is_annotated
-from schemas.units import REJECTS_PREFIX, Stage
+from schemas.units import REJECTS_PREFIX, Stage, is_unit_receipt
 from tokenizer_build.decision_files import DECISIONS
+from tokenizer_build.lock import LOCKS
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
 from transforms.records.code import is_installed, names_versions
 from transforms.records.platforms import has_own_platforms
@@ -33,6 +34,8 @@ from transforms.sources.listing import Kind, kind_of
 from transforms.storage.folder import naming_damage
 from transforms.storage.footers import check_footer
 from transforms.tokens.losses import LOST
+
+_TOKENIZER = "tokenizer/"
 
 _DOC_ID_DIGITS = 24
 """Of the doc_id, to compare documents by: 96 bits."""
@@ -84,6 +87,7 @@ def check_layout(run: RunUnits) -> Iterator[str]:
     """Yield every column, key, footer, reason and copy of a document that a run of this version does not write."""
     yield from _check_keys(run)
     yield from _check_options(run)
+    yield from _check_tokenizer(run)
     for name in sorted(run.files):
         schema = _schema(name, run.receipt["configs"]["ingest"]) if name.endswith(".parquet") else None
         if schema is not None:
@@ -106,6 +110,9 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
     for name, table, known in found:
         if unknown := sorted(table.keys() - known):
             yield f"{where}: {name} has the key {unknown[0]!r}, which no run writes"
+    paths = [line["path"] for line in receipt["dataset"]["shards"]]
+    if paths != sorted(paths):
+        yield f"{where}: its shards are not in the order of their paths"
     if not names_versions(receipt["code"]):
         yield f"{where}: its code is no list of versions"
     for stage, totals in _UNIT_TOTALS.items():
@@ -113,6 +120,15 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
             unknown = sorted(unit.totals.keys() - totals) or sorted(unit.ledger)
             if unknown:
                 yield f"{run.out.where(unit.path)}: it has the key {unknown[0]!r}, which no unit of {stage} writes"
+
+
+def _check_tokenizer(run: RunUnits) -> Iterator[str]:
+    """Check that every file of a tokenizer that was built here is of its build, which may have got locks since."""
+    made = {output.path for unit in run.by_stage[Stage.BUILD] for output in unit.outputs}
+    others = {f"{_TOKENIZER}{name}" for name in LOCKS}
+    for name in sorted(run.files) if made else ():
+        if name.startswith(_TOKENIZER) and name not in made | others and not is_unit_receipt(name, Stage.BUILD):
+            yield f"{run.out.where(name)}: no unit receipt names it as its output"
 
 
 def _check_options(run: RunUnits) -> Iterator[str]:

@@ -22,7 +22,7 @@ from schemas.digests import parse_json, same_json
 from schemas.errors import ConfigError, CppmillError, IntegrityError
 from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
-from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table, find_foreign_contents
+from tokenizer_build.artifact import MANIFEST_JSON, find_foreign_contents
 from tokenizer_build.lock import RELEASES_NAME, read_releases
 from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
@@ -149,13 +149,8 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
                 found, said = manifest.get(name), receipt["configs"]["build"].get(name)
                 if name in manifest and not same_json(found, said):
                     yield f"{place}: its {name} is {found}, the options of the receipt say {said}"
-        if "kind" not in manifest:
-            for name in find_foreign_contents(folder):
-                yield f"{out.where(f'tokenizer/{name}')}: its content is not what the manifest gives"
-        if (folder / VOCAB_TSV).is_file() and "kind" not in manifest:
-            table = "".join(derive_table(folder, cppmill_core.load_tokenizer(folder)))
-            if (folder / VOCAB_TSV).read_bytes() != table.encode():
-                yield f"{out.where(f'tokenizer/{VOCAB_TSV}')}: not the table of the tokenizer's ids"
+        for name, reason in find_foreign_contents(folder, cppmill_core.load_tokenizer(folder)):
+            yield f"{out.where(f'tokenizer/{name}')}: {reason}"
 
 
 def count_absent(out: str) -> dict[str, int]:

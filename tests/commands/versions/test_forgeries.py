@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 
+import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,6 @@ from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
 from schemas.errors import CppmillError
 from schemas.options import IngestOptions
-from tokenizer_build.artifact import find_foreign_contents
 from transforms.records.unit_checks import RunUnits
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
@@ -136,6 +136,11 @@ FORGERIES = {
     "content": (column("documents/part-*", "content", first_other_bytes), "bytes of content with SHA-256"),
     "license": (column("documents/part-*", "license", lambda values: ["MIT"] * len(values)), "there are licences"),
     "size of a document": (column("documents/part-*", "num_bytes", first_more), "its documents and rejects give"),
+    "a file of the build": (unit("tokenizer", lambda value: value["outputs"].pop()), "vocab.tsv: no unit receipt"),
+    "the order of shards": (
+        lambda out: rewrite(out / "receipt.json", lambda value: value["dataset"]["shards"].reverse()),
+        "its shards are not in the order of their paths",
+    ),
     "policy": (receipt(policy={"bos": False}), "its policy has bos"),
     "a number for a truth": (receipt(policy={"bos": 1}), "its policy has bos"),
     "projects of a shard": (column("counts/parts/terms*", "project", other_project), "of which its shard has no"),
@@ -239,7 +244,17 @@ def test_what_a_run_of_this_version_does_not_write_is_found(copied_run, name):
 
 def test_files_beside_a_tokenizer_are_those_of_its_manifest(copied_run):
     configuration(copied_run.out)
-    assert list(find_foreign_contents(copied_run.out / "tokenizer")) == ["tokenizer_config.json"]
+    with pytest.raises(cppmill_core.CorruptDataError, match="tokenizer_config.json: model_max_length is 512"):
+        cppmill_core.load_tokenizer(copied_run.out / "tokenizer")
+
+
+def test_a_run_takes_no_tokenizer_whose_table_is_of_another(copied_run, cppmill, tmp_path):
+    folder = copied_run.out / "tokenizer"
+    rows = (folder / "vocab.tsv").read_text().splitlines()
+    (folder / "vocab.tsv").write_text("\n".join([*rows[:-2], rows[-1], rows[-2]]) + "\n")
+    done = cppmill("run", copied_run.sources, "--out", tmp_path / "out", "--tokenizer", folder, check=False)
+    assert done.returncode == 2
+    assert "vocab.tsv: not the table of the tokenizer's ids" in " ".join(done.stderr.split())
 
 
 def test_rejects_have_reasons_that_the_options_give():

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tokenizer_build.artifact import find_foreign_contents
+
 
 def swap(vocab, one, other):
     vocab[one], vocab[other] = vocab[other], vocab[one]
@@ -42,7 +44,12 @@ def strip_around_a_control(rules):
     rules["added_tokens"][0]["lstrip"] = True
 
 
+def add_a_key(rules):
+    rules["added_tokens"][0]["note"] = 1
+
+
 CHANGES = {
+    "an added token has another key": (add_a_key, "has note = 1"),
     "two fixed ids are swapped": (swap_fixed, "id 100 is"),
     "a reserved id is used": (use_reserved, "(?i)reserved"),
     "two special tokens are swapped": (swap_controls, "control token .<BOS>."),
@@ -80,21 +87,81 @@ def test_a_contradiction_is_named(change, name):
         cppmill_core.Tokenizer.from_dir(change(function))
 
 
-ROLES = [
+BESIDE = [
     ("tokenizer_config.json", {"eos_token": "<BOS>"}, "eos_token is '<BOS>'"),
     ("special_tokens_map.json", {"eos_token": "<BOS>"}, "eos_token is '<BOS>'"),
     ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": "evil.Evil"}}, "it has 'auto_map'"),
+    ("tokenizer_config.json", {"add_prefix_space": True}, "add_prefix_space is True"),
+    ("tokenizer_config.json", {"add_prefix_space": 0}, "add_prefix_space is 0"),
+    ("tokenizer_config.json", {"model_max_length": 512}, "model_max_length is 512"),
+    ("tokenizer_config.json", {"tokenizer_class": "GPT2Tokenizer"}, "tokenizer_class is 'GPT2Tokenizer'"),
+    ("tokenizer_config.json", {"bos_token": None}, "it lacks 'bos_token'"),
+    ("special_tokens_map.json", {"pad_token": {"content": "<PAD>", "lstrip": True}}, "pad_token is {"),
+    ("special_tokens_map.json", {"additional_special_tokens": ["std"]}, "it has 'additional_special_tokens'"),
 ]
 
 
-@pytest.mark.parametrize(("name", "change", "message"), ROLES, ids=[message for *_, message in ROLES])
-def test_what_transformers_must_not_be_told_is_named(directory, name, change, message):
-    file, manifest = directory / name, directory / "manifest.json"
-    file.write_text(json.dumps({**json.loads(file.read_bytes()), **change}))
-    promises = json.loads(manifest.read_bytes())
-    promises["files"][name] = hashlib.sha256(file.read_bytes()).hexdigest()
-    manifest.write_text(json.dumps(promises))
+@pytest.fixture
+def promise(directory):
+    """Change the manifest."""
+
+    def make(function):
+        manifest = directory / "manifest.json"
+        promises = json.loads(manifest.read_bytes())
+        function(promises)
+        manifest.write_text(json.dumps(promises, ensure_ascii=False), "utf-8")
+        return directory
+
+    return make
+
+
+@pytest.mark.parametrize(("name", "change", "message"), BESIDE, ids=[message for *_, message in BESIDE])
+def test_what_transformers_must_not_be_told_is_named(directory, promise, name, change, message):
+    file = directory / name
+    told = {**json.loads(file.read_bytes()), **change}
+    file.write_text(json.dumps({key: value for key, value in told.items() if value is not None}))
+    promise(lambda promises: promises["files"].update({name: hashlib.sha256(file.read_bytes()).hexdigest()}))
     with pytest.raises(cppmill_core.CoreError, match=f"{name}: {message}"):
+        cppmill_core.load_tokenizer(directory)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_a_file_that_the_manifest_does_not_answer_for_is_named(promise, name):
+    folder = promise(lambda promises: promises["files"].pop(name))
+    with pytest.raises(cppmill_core.CoreError, match=f"no digest of {name}"):
+        cppmill_core.load_tokenizer(folder)
+    (folder / name).unlink()
+    assert (name, "missing in the manifest; a build writes it") in find_foreign_contents(
+        folder, cppmill_core.load_tokenizer(folder)
+    )
+
+
+def test_tokens_that_transformers_would_add_are_named_though_the_tokenizer_is_known(directory):
+    cppmill_core.load_tokenizer(directory)
+    (directory / "added_tokens.json").write_text('{"int x": 12288}')
+    with pytest.raises(cppmill_core.CoreError, match="added_tokens.json is there, whose tokens transformers would add"):
+        cppmill_core.load_tokenizer(directory)
+
+
+PROMISES = {
+    "listed twice": (lambda promises: promises["tokens"].append(promises["tokens"][-1]), r"lists id \d+ twice"),
+    "another strength": (lambda promises: promises["tokens"][-1].update(strength="foo"), "has the strength 'foo'"),
+    "no such band": (lambda promises: promises["tokens"][-1].update(band="none"), "is not in the band 'none'"),
+}
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_fixed_tokens_that_contradict_the_bands_are_named(promise, name):
+    function, message = PROMISES[name]
+    with pytest.raises(cppmill_core.CoreError, match=message):
+        cppmill_core.load_tokenizer(promise(function))
+
+
+def test_a_key_that_is_there_twice_is_named(directory, promise):
+    file = directory / "tokenizer.json"
+    file.write_text(file.read_text("utf-8").replace('"vocab": {', '"vocab": {"int": 9999,', 1), "utf-8")
+    promise(lambda promises: promises["files"].update({file.name: hashlib.sha256(file.read_bytes()).hexdigest()}))
+    with pytest.raises(cppmill_core.CoreError, match="the key 'int' is there twice"):
         cppmill_core.load_tokenizer(directory)
 
 

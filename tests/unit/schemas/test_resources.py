@@ -40,6 +40,7 @@ def test_a_file_of_out_that_outgrows_a_limit_is_named_with_the_limit(
 
 REFUSALS = [
     (OSError(errno.ENOSPC, "No space left on device", "/tmp/a/b"), "/tmp/a/b: no space left in /tmp: "),
+    (OSError(errno.ENOSPC, "No space left on device", "/src/a", None, "/tmp/a/b"), "/tmp/a/b: no space left in /tmp: "),
     (OSError(errno.EMFILE, "Too many open files", "x.cpp"), "x.cpp: no more files can be open at once (ulimit -n: "),
     (MemoryError(), "no more memory (ulimit -v: "),
     (pa.ArrowMemoryError("malloc of size 9 failed"), "no more memory (ulimit -v: "),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -19,6 +20,7 @@ from typing import Any
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling
 from cppmill_core.protocol import AnyTokenizer
+from cppmill_core.side_files import find_added, find_false
 
 __all__ = [
     "BOS",
@@ -54,14 +56,8 @@ _SHOWN = 3
 _FLAGS = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
 """What an added token has in a `tokenizer.json` of ours."""
 
-_ROLE_FILES = ("tokenizer_config.json", "special_tokens_map.json")
-_ROLES = {"bos_token": BOS, "eos_token": EOS, "pad_token": "<PAD>", "unk_token": "<UNK>"}
-"""The control token of each role, where there is one of that name."""
-
-_EXTRA = "additional_special_tokens"
-_SETTINGS = {"add_prefix_space", "backend", "clean_up_tokenization_spaces", "model_max_length", "split_special_tokens"}
-_SETTINGS |= {"tokenizer_class", _EXTRA}
-"""What else a `tokenizer_config.json` of ours has; `auto_map`, for one, would make `transformers` load code."""
+_STRENGTHS = ("control", "pinned", "atomic")
+"""What is promised about a fixed token."""
 
 _ALPHABET = frozenset(CHARACTERS)
 _AGREEING: set[str] = set()
@@ -145,7 +141,7 @@ def ranges(ids: Iterable[int]) -> list[list[int]]:
 
 
 def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> None:
-    """Check that the files of a tokenizer directory agree; once a process for each digest.
+    """Check that the files of a tokenizer directory agree; those with digests once a process for each tokenizer.
 
     Args:
         folder: The directory that it was loaded from.
@@ -154,12 +150,13 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
     Raises:
         CorruptDataError: Naming the first promises of the manifest that `tokenizer.json` or a file beside it breaks.
     """
-    if tokenizer.digest in _AGREEING:
-        return
     folder = Path(folder)
     try:
-        problems = list(_find_problems(folder, tokenizer))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        manifest = _parse(folder / MANIFEST)
+        problems = list(find_added(folder, manifest))
+        if tokenizer.digest not in _AGREEING:
+            problems += _find_problems(folder, manifest, tokenizer)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptDataError(f"{folder}: its files are not laid out as those of a tokenizer ({error!r})") from error
     if problems:
         more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
@@ -170,9 +167,27 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
     _AGREEING.add(tokenizer.digest)
 
 
-def _find_problems(folder: Path, tokenizer: AnyTokenizer) -> Iterator[str]:
+def _parse(file: Path) -> dict[str, Any]:
+    """Return the content of a JSON file.
+
+    Raises:
+        ValueError: If it is not JSON, or a key is there twice: readers differ on which of the two counts.
+    """
+    found: dict[str, Any] = json.loads(file.read_bytes(), object_pairs_hook=_take_once)
+    return found
+
+
+def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise ValueError(f"the key {twice!r} is there twice")
+    return found
+
+
+def _find_problems(folder: Path, manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Iterator[str]:
     """Yield every promise of a manifest that a loaded tokenizer does not keep."""
-    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
     yield from _check_tokens(manifest, tokenizer)
     if manifest.get("kind") != SENTENCEPIECE:
         rules = _read_rules(folder / TOKENIZER)
@@ -180,10 +195,11 @@ def _find_problems(folder: Path, tokenizer: AnyTokenizer) -> Iterator[str]:
         if "kind" not in manifest:
             if "pattern" in manifest and manifest["pattern"] != getattr(tokenizer, "pattern", None):
                 yield f"its pattern is {getattr(tokenizer, 'pattern', None)}, not {manifest['pattern']}"
+            yield from _check_bands(manifest)
             yield from _check_ids(manifest, rules)
             yield from _check_merges(manifest, rules)
             yield from _check_flags(rules)
-            yield from _check_roles(folder, manifest)
+            yield from find_false(folder, manifest)
 
 
 @dataclass(frozen=True)
@@ -194,13 +210,17 @@ class _Rules:
     merges: list[list[str]]
     added: Mapping[str, int]
     flags: Mapping[str, Mapping[str, Any]]
+    """Of each added token, what it has besides id and content."""
 
 
 def _read_rules(file: Path) -> _Rules:
-    rules = json.loads(file.read_bytes())
+    rules = _parse(file)
     merges = [merge if isinstance(merge, list) else merge.split(" ") for merge in rules["model"]["merges"]]
     added = {token["content"]: token["id"] for token in rules["added_tokens"] if token["special"]}
-    flags = {token["content"]: {name: token.get(name) for name in _FLAGS} for token in rules["added_tokens"]}
+    unset: dict[str, Any] = dict.fromkeys(_FLAGS)
+    flags = {token["content"]: {**unset, **token} for token in rules["added_tokens"]}
+    for found in flags.values():
+        del found["id"], found["content"]
     return _Rules(rules["model"]["vocab"], merges, added, flags)
 
 
@@ -223,6 +243,21 @@ def _check_tokens(manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Itera
     for (id_, name), found in zip(fixed, ids, strict=True):
         if found != [id_]:
             yield f"{name!r} alone is encoded to {found}, not to its id {id_}"
+
+
+def _check_bands(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check that fixed tokens are listed once each, with a strength that they can have, in a band that has their id."""
+    if "bands" not in manifest:
+        return
+    bands = {band["name"]: band for band in manifest["bands"]}
+    ids = [token["id"] for token in manifest["tokens"]]
+    yield from (f"{MANIFEST} lists id {id_} twice" for id_, count in Counter(ids).items() if count > 1)
+    for token in manifest["tokens"]:
+        band = bands.get(token["band"], {"first": 0, "last": -1})
+        if not band["first"] <= token["id"] <= band["last"]:
+            yield f"{MANIFEST}: id {token['id']} is not in the band {token['band']!r}"
+        if token["strength"] not in _STRENGTHS:
+            yield f"{MANIFEST}: id {token['id']} has the strength {token['strength']!r}"
 
 
 def _shown(tokenizer: AnyTokenizer, id_: int) -> str:
@@ -268,26 +303,9 @@ def _check_merges(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
 def _check_flags(rules: _Rules) -> Iterator[str]:
     """Check that control tokens are taken as they are: a flag would let `tokenizers` eat the space around them."""
     for token, flags in rules.flags.items():
-        wrong = [name for name, value in flags.items() if value is not _FLAGS[name]]
+        wrong = [name for name, value in flags.items() if value is not _FLAGS.get(name)]
         if wrong:
             yield f"the added token {token!r} has {wrong[0]} = {flags[wrong[0]]}"
-
-
-def _check_roles(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Check which control tokens `transformers` is told of, in the two files beside `tokenizer.json`."""
-    control = {token["token"] for token in manifest["tokens"] if token["strength"] == "control"}
-    files = [name for name in _ROLE_FILES if name in manifest["files"]]
-    for name in files:
-        content = json.loads((folder / name).read_bytes())
-        for role, token in content.items():
-            expected = _ROLES.get(role, token)
-            if role.endswith("_token") and (token not in control or (expected in control and token != expected)):
-                yield f"{name}: {role} is {token!r}"
-        if name == _ROLE_FILES[0] and content.get("split_special_tokens") is not True:
-            yield f"{name}: split_special_tokens is {content.get('split_special_tokens')}"
-        known = {*_ROLES, *(_SETTINGS if name == _ROLE_FILES[0] else ())}
-        yield from (f"{name}: it has {key!r}, which no build writes" for key in sorted(content.keys() - known))
-        yield from (f"{name}: {extra!r} is no control token" for extra in set(content.get(_EXTRA, ())) - control)
 
 
 def _names(manifest: Mapping[str, Any]) -> dict[str, int]:

@@ -7,10 +7,12 @@ import json
 import logging
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from pipelines.console.progress import Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from schemas.errors import BadInputError
 from schemas.logs import module_logger
+from schemas.resources import LEAST_ADDRESS_SPACE
 
 REPOSITORY = Path(__file__).parents[4]
 
@@ -224,3 +227,31 @@ def test_a_stack_that_is_too_small_is_said_before_anything_overflows_it() -> Non
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: the stack is limited to 256 kB (ulimit -s); at least 1,024 are needed\n"
+
+
+def test_no_command_begins_where_arrow_could_not_start_its_threads(
+    limited: Callable[[int, int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited(resource.RLIMIT_AS, LEAST_ADDRESS_SPACE - 1)
+    with pytest.raises(SystemExit) as ended, command_session(Output()):
+        pytest.fail("the command began")
+    assert ended.value.code == 1
+    assert "error: cppmill: the address space is limited to " in capsys.readouterr().err
+
+
+CLOSED_STREAMS = """import os, sys, cppmill
+sys.argv = ["cppmill", "completion", "bash"]
+try:
+    cppmill.main()
+finally:
+    with open(os.environ["FILE"], "w") as file:
+        file.write(f"{file.fileno() > 2} {[os.readlink(f'/proc/self/fd/{number}') for number in range(3)]}")
+"""
+
+
+def test_streams_that_are_closed_are_no_error_and_no_file_takes_their_place(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    command = ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, CLOSED_STREAMS]
+    done = subprocess.run(command, check=False, cwd=REPOSITORY, env={**os.environ, "FILE": str(file)})
+    assert done.returncode == 0
+    assert file.read_text() == f"True {[os.devnull] * 3}"
