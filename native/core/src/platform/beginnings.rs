@@ -21,12 +21,16 @@ impl Beginnings {
         let mut this =
             Self { pairs: Starts::new(), words: Words::new(), after_word: Follow::new(), after_mark: Follow::new() };
         (0..=u8::MAX).filter(|&byte| needs_lexer(byte)).for_each(|byte| this.pairs.insert(&[byte]));
-        [b"//", b"/*", b"/\\", b"%:", b"%\\"].iter().for_each(|pair| this.pairs.insert(*pair));
+        for pair in [b"//", b"/*", b"/\\", b"%:", b"%\\"] {
+            this.pairs.insert(pair);
+        }
         for identifier in identifiers {
             this.pairs.insert(identifier.trim_end_matches('*').as_bytes());
             this.words.insert(identifier);
         }
-        openings.iter().for_each(|opening| this.add(opening));
+        for opening in openings {
+            this.add(opening);
+        }
         this
     }
 
@@ -55,7 +59,9 @@ impl Beginnings {
         (0..=u8::MAX).filter(|&next| is_space(next) || begins(second, next)).for_each(|next| {
             self.pairs.insert(&[byte, next]);
         });
-        [b'/', b'\\'].into_iter().for_each(|next| self.pairs.insert(&[byte, next]));
+        for next in [b'/', b'\\'] {
+            self.pairs.insert(&[byte, next]);
+        }
     }
 
     /// Whether anything may begin with the first two bytes of `text`: evidence, or what only the lexer knows.

@@ -76,9 +76,10 @@ impl<'a> Code<'a> {
         if !self.beginnings.may_have_word(self.source, start, end) {
             return None;
         }
-        Some(match self.is_odd(start, end) {
-            false => Place::Identifier(start, end),
-            true => Place::Tokens(self.lexer_before(start), start),
+        Some(if self.is_odd(start, end) {
+            Place::Tokens(self.lexer_before(start), start)
+        } else {
+            Place::Identifier(start, end)
         })
     }
 

@@ -102,7 +102,7 @@ impl<'r> Finder<'r> {
 
     /// Looks at the tokens up to the one at `last`, and while there are more of a directive or maybe of a sequence.
     fn tokens<'s>(&mut self, source: &'s [u8], mut lexer: Lexer<'s>, last: usize) -> Lexer<'s> {
-        while let Some(token) = lexer.next() {
+        for token in lexer.by_ref() {
             self.token(&token, source);
             if token.end > last && self.place == Place::Text && self.progress.is_empty() {
                 break;

@@ -282,7 +282,9 @@ fn a_short_look_finds_what_a_look_at_every_token_finds() {
     let mut text = Vec::new();
     for (one, two, three) in (0..PIECES.len().pow(3)).map(|at| (at / 84 / 84, at / 84 % 84, at % 84)) {
         text.clear();
-        [one, two, three].iter().for_each(|&at| text.extend_from_slice(PIECES[at].as_bytes()));
+        for at in [one, two, three] {
+            text.extend_from_slice(PIECES[at].as_bytes());
+        }
         check(&text);
     }
     let mut state = 7_u64;

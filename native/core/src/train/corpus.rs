@@ -10,7 +10,7 @@ use super::tokens::Tokens;
 use crate::Result;
 
 /// The pairs of a text that are counted first make up at least this share of all its pairs, each.
-const FIRST_SHARE: u64 = 1 << 12;
+const FIRST_SHARE: u64 = 1 << 15;
 /// How much rarer, at most and at least, the pairs may be that are counted next.
 const STEPS: (u64, u64) = (2, 16);
 

@@ -227,7 +227,9 @@ fn with_a_cap_pairs_are_learned_by_what_they_are_worth() {
 
 fn sizes(text: &[(Vec<u8>, u64, u16)]) -> [u64; 3] {
     let mut sizes = [0; 3];
-    text.iter().for_each(|(word, count, group)| sizes[usize::from(*group)] += word.len() as u64 * count);
+    for (word, count, group) in text {
+        sizes[usize::from(*group)] += word.len() as u64 * count;
+    }
     sizes
 }
 

@@ -136,7 +136,9 @@ impl LineSegmenter {
         let words =
             WordEncoder { merges: table, cache, colleagues, scratch, merged, pending, run: text, at: 0, stop: &NEVER };
         let mut lines = LineEncoder::new(superwords, starts, words, lines);
-        line_ends.iter().for_each(|&end| lines.take(end, false, tokens));
+        for &end in line_ends {
+            lines.take(end, false, tokens);
+        }
         lines.settle(tokens);
     }
 

@@ -27,6 +27,11 @@ impl Chunk {
         self.tokens
     }
 
+    /// How many units the tokens take.
+    pub(super) fn units(&self) -> usize {
+        self.units.len()
+    }
+
     /// Adds a text.
     pub(super) fn push(&mut self, tokens: &[u32], Text { count, group }: Text) {
         let start = self.units.len();
@@ -76,6 +81,12 @@ pub(super) fn split_token(units: &[u16]) -> Option<(u32, &[u16])> {
     }
 }
 
+/// Whether some units are one token.
+#[inline]
+pub(super) fn is_one_token(units: &[u16]) -> bool {
+    matches!(units, [_] | [ESCAPE, _, _])
+}
+
 /// The tokens of some units.
 #[inline]
 pub(super) fn tokens(mut units: &[u16]) -> impl Iterator<Item = u32> {
@@ -120,7 +131,9 @@ mod tests {
             (vec![5; 300], Text { count: 128, group: 128 }),
         ];
         let mut chunk = Chunk::default();
-        texts.iter().for_each(|(own, text)| chunk.push(own, *text));
+        for (own, text) in &texts {
+            chunk.push(own, *text);
+        }
         chunk.shrink();
         let read: Vec<_> = chunk.texts().map(|(text, units)| (tokens(units).collect::<Vec<_>>(), text)).collect();
         assert_eq!(read, texts);

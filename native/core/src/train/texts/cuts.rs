@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
-use super::chunk::{split_token, tokens};
+use super::chunk::{Chunk, is_one_token, split_token, tokens};
 use super::held::Held;
 use crate::memory::{prefetch, use_large_pages};
 
 /// The bits of the number of a counter, where several pairs have one.
-const COUNTER_BITS: u32 = 24;
+const COUNTER_BITS: u32 = 22;
 /// The most counters of pairs.
 const MAX_COUNTERS: u64 = 1 << COUNTER_BITS;
 
@@ -27,16 +27,16 @@ const BATCH: usize = 64;
 /// The number of a token that occurs too rarely.
 const RARE: u32 = u32::MAX;
 
-/// The borders at which a merge may join two tokens.
+/// Where the texts of each chunk are cut.
 pub(in crate::train) struct Cuts {
-    /// Nothing where every border may be joined.
-    frequent: Option<(Counted, Bits)>,
+    /// Whether each unit is in one part with the unit before it; nothing where all texts are whole.
+    joined: Option<Vec<Bits>>,
 }
 
 impl Cuts {
     /// Cuts nowhere.
     pub(in crate::train) fn nowhere() -> Self {
-        Self { frequent: None }
+        Self { joined: None }
     }
 
     /// Cuts where the pair, of tokens of which there are `tokens`, occurs less than `least` times.
@@ -46,29 +46,47 @@ impl Cuts {
         }
         let counted = Counted::new(&count_tokens(texts, tokens as usize), least);
         let frequent = count_pairs(texts, &counted, least);
-        Self { frequent: Some((counted, frequent)) }
+        let join = |chunk| join_units(chunk, &counted, &frequent);
+        Self { joined: Some(texts.chunks().par_iter().map(join).collect()) }
     }
 
-    /// Whether a merge may join two tokens.
+    /// The parts of a text whose units begin at `start` in a chunk, and whether each has more than one token.
     #[inline]
-    fn joins(&self, left: u32, right: u32) -> bool {
-        let Some((counted, frequent)) = &self.frequent else { return true };
-        counted.counter(left, right).is_some_and(|counter| frequent.get(counter))
-    }
-
-    /// The parts of a text, and whether each has more than one token.
-    #[inline]
-    pub(super) fn parts<'t>(&self, mut text: &'t [u16]) -> impl Iterator<Item = (&'t [u16], bool)> {
+    pub(super) fn parts<'t>(
+        &self,
+        chunk: usize,
+        start: usize,
+        units: &'t [u16],
+    ) -> impl Iterator<Item = (&'t [u16], bool)> {
+        let joined = self.joined.as_ref().map(|chunks| &chunks[chunk]);
+        let mut at = 0;
         std::iter::from_fn(move || {
-            let (mut left, mut rest) = split_token(text)?;
-            let mut is_longer = false;
-            while let Some((right, behind)) = split_token(rest).filter(|&(right, _)| self.joins(left, right)) {
-                (left, rest, is_longer) = (right, behind, true);
-            }
-            let part = text.split_off(..text.len() - rest.len())?;
-            Some((part, is_longer))
+            let rest = units.get(at..).filter(|rest| !rest.is_empty())?;
+            let length = joined.map_or(rest.len(), |joined| (1 + joined.ones(start + at + 1)).min(rest.len()));
+            at += length;
+            let part = &rest[..length];
+            Some((part, !is_one_token(part)))
         })
     }
+}
+
+/// Marks the units that are in one part with the unit before them.
+fn join_units(chunk: &Chunk, counted: &Counted, frequent: &Bits) -> Bits {
+    let mut joined = Bits(vec![0; chunk.units() / u64::BITS as usize + 1]);
+    let mut at = 0;
+    for (_, mut units) in chunk.texts() {
+        let mut left = RARE;
+        while let Some((token, behind)) = split_token(units) {
+            let right = counted.numbers[token as usize];
+            if counted.counter(left, right).is_some_and(|counter| frequent.get(counter)) {
+                joined.set(at);
+            }
+            let end = at + units.len() - behind.len();
+            (at + 1..end).for_each(|half| joined.set(half));
+            (at, left, units) = (end, right, behind);
+        }
+    }
+    joined
 }
 
 /// The pairs that are counted, those of frequent tokens, and which counter each has.
@@ -92,9 +110,9 @@ impl Counted {
         Self { numbers, frequent, counters: (frequent * frequent).min(MAX_COUNTERS) }
     }
 
+    /// The counter of two tokens by their numbers, if both are frequent.
     #[inline]
     fn counter(&self, left: u32, right: u32) -> Option<usize> {
-        let (left, right) = (self.numbers[left as usize], self.numbers[right as usize]);
         if left == RARE || right == RARE {
             return None;
         }
@@ -127,19 +145,22 @@ fn count_pairs(texts: &Held, counted: &Counted, least: u64) -> Bits {
     texts.chunks().par_iter().for_each(|chunk| {
         let mut waiting = Vec::with_capacity(BATCH);
         for (text, units) in texts.texts(chunk) {
-            let mut left = None;
-            for right in tokens(units) {
-                if let Some(counter) = left.and_then(|left| counted.counter(left, right)) {
+            let mut left = RARE;
+            for token in tokens(units) {
+                let right = counted.numbers[token as usize];
+                if let Some(counter) = counted.counter(left, right) {
                     prefetch(&counters.counts[counter]);
                     waiting.push((counter, text.count));
                 }
-                left = Some(right);
+                left = right;
                 if waiting.len() == BATCH {
                     waiting.drain(..).for_each(|(counter, count)| counters.add(counter, count));
                 }
             }
         }
-        waiting.into_iter().for_each(|(counter, count)| counters.add(counter, count));
+        for (counter, count) in waiting {
+            counters.add(counter, count);
+        }
     });
     counters.high()
 }
@@ -178,13 +199,37 @@ impl Counters {
     }
 }
 
-/// A bit for each counter.
+/// A bit for each of many things.
 struct Bits(Vec<u64>);
 
 impl Bits {
     #[inline]
     fn get(&self, at: usize) -> bool {
         self.0[at / u64::BITS as usize] >> (at % u64::BITS as usize) & 1 == 1
+    }
+
+    #[inline]
+    fn set(&mut self, at: usize) {
+        self.0[at / u64::BITS as usize] |= 1 << (at % u64::BITS as usize);
+    }
+
+    /// How many bits from `at` on are set.
+    #[inline]
+    fn ones(&self, at: usize) -> usize {
+        let (mut word, bit) = (at / u64::BITS as usize, at % u64::BITS as usize);
+        let first = (self.0[word] >> bit).trailing_ones() as usize;
+        if first + bit < u64::BITS as usize {
+            return first;
+        }
+        let mut ones = first;
+        loop {
+            word += 1;
+            let more = self.0.get(word).map_or(0, |word| word.trailing_ones());
+            ones += more as usize;
+            if more < u64::BITS {
+                return ones;
+            }
+        }
     }
 }
 
@@ -198,7 +243,9 @@ mod tests {
     fn hold(texts: &[(Vec<u32>, u64)]) -> Held {
         let chunk = |texts: &[(Vec<u32>, u64)]| {
             let mut chunk = Chunk::default();
-            texts.iter().for_each(|(tokens, count)| chunk.push(tokens, Text { count: *count, group: 0 }));
+            for (tokens, count) in texts {
+                chunk.push(tokens, Text { count: *count, group: 0 });
+            }
             chunk
         };
         Held::new(texts.chunks(100).map(chunk).collect(), 1, vec![0])
@@ -222,39 +269,65 @@ mod tests {
         (0..20_000).map(text).collect()
     }
 
+    /// The parts of all texts.
+    fn cut(texts: &Held, cuts: &Cuts) -> Vec<Vec<Vec<u32>>> {
+        let mut all = Vec::new();
+        for (number, chunk) in texts.chunks().iter().enumerate() {
+            let mut start = 0;
+            for (_, units) in texts.texts(chunk) {
+                let parts = cuts.parts(number, start, units).map(|(part, is_longer)| {
+                    let part: Vec<u32> = tokens(part).collect();
+                    assert_eq!(part.len() > 1, is_longer, "{part:?}");
+                    part
+                });
+                all.push(parts.collect());
+                start += units.len();
+            }
+        }
+        all
+    }
+
     #[test]
     fn no_frequent_pair_is_cut_and_most_others_are() {
         let texts = random_texts();
+        let held = hold(&texts);
         let mut pairs: HashMap<(u32, u32), u64> = HashMap::new();
         for (tokens, count) in &texts {
             tokens.windows(2).for_each(|pair| *pairs.entry((pair[0], pair[1])).or_default() += count);
         }
         for least in [2, 40, 60, 90, 1 << 40] {
-            let cuts = Cuts::new(&hold(&texts), 100_000, least);
-            let is_cut = |&(left, right): &(u32, u32)| !cuts.joins(left, right);
-            let (frequent, rare): (Vec<_>, Vec<_>) = pairs.iter().partition(|&(_, &count)| count >= least);
-            assert!(!frequent.iter().any(|(pair, _)| is_cut(pair)), "{least}");
-            assert!(rare.iter().filter(|(pair, _)| is_cut(pair)).count() * 10 >= rare.len() * 9, "{least}");
-            assert!(least > 100 || frequent.len() > 100, "{least}: {} frequent pairs", frequent.len());
+            let (mut frequent, mut rare, mut cuts) = (0, 0, 0);
+            for (parts, (text, _)) in cut(&held, &Cuts::new(&held, 100_000, least)).iter().zip(&texts) {
+                assert_eq!(parts.concat(), *text);
+                let is_rare = |pair: &[u32]| pairs[&(pair[0], pair[1])] < least;
+                for ends in parts.windows(2) {
+                    let pair = [ends[0][ends[0].len() - 1], ends[1][0]];
+                    assert!(is_rare(&pair), "{pair:?} is cut, least {least}");
+                    cuts += 1;
+                }
+                rare += text.windows(2).filter(|pair| is_rare(pair)).count();
+                frequent += text.windows(2).filter(|pair| !is_rare(pair)).count();
+            }
+            assert!(cuts * 10 >= rare * 9, "{least}: {cuts} of {rare}");
+            assert!(least > 100 || frequent > 1000, "{least}: {frequent}");
         }
     }
 
     #[test]
-    fn parts_make_up_the_text_and_end_at_cuts() {
+    fn cut_nowhere_texts_are_whole() {
         let texts = random_texts();
         let held = hold(&texts);
-        let cuts = Cuts::new(&held, 100_000, 60);
-        let units = held.chunks().iter().flat_map(|chunk| held.texts(chunk).map(|(_, units)| units));
-        for (units, (text, _)) in units.zip(&texts) {
-            let parts: Vec<(Vec<u32>, bool)> =
-                cuts.parts(units).map(|(part, is_longer)| (tokens(part).collect(), is_longer)).collect();
-            let lengths: Vec<usize> =
-                text.chunk_by(|&left, &right| cuts.joins(left, right)).map(<[u32]>::len).collect();
-            assert_eq!(parts.iter().map(|(part, _)| part.len()).collect::<Vec<_>>(), lengths);
-            assert!(parts.iter().all(|(part, is_longer)| (part.len() > 1) == *is_longer));
-            assert_eq!(parts.into_iter().flat_map(|(part, _)| part).collect::<Vec<_>>(), *text);
+        for cuts in [Cuts::nowhere(), Cuts::new(&held, 100_000, 1)] {
+            assert!(cut(&held, &cuts).iter().zip(&texts).all(|(parts, (text, _))| *parts == [text.clone()]));
         }
-        let whole = Cuts::nowhere();
-        assert_eq!(whole.parts(&[1, 2, 1]).collect::<Vec<_>>(), [(&[1, 2, 1][..], true)]);
+    }
+
+    #[test]
+    fn runs_of_bits_go_on_over_words() {
+        let mut bits = Bits(vec![0; 4]);
+        (60..200).chain([201]).for_each(|at| bits.set(at));
+        assert_eq!([59, 60, 63, 64, 199, 200, 201].map(|at| bits.ones(at)), [0, 140, 137, 136, 1, 0, 1]);
+        (201..256).for_each(|at| bits.set(at));
+        assert_eq!(bits.ones(201), 55);
     }
 }

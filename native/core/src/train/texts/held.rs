@@ -51,16 +51,17 @@ impl Held {
 
     /// Replaces each part of the texts by what merging made of it.
     pub(in crate::train) fn replace_parts(&mut self, cuts: &Cuts, places: &Places, engine: &Engine) {
-        let replaced = |chunk: Chunk| {
-            let (mut replaced, mut own) = (Chunk::default(), Vec::new());
+        let replaced = |(number, chunk): (usize, Chunk)| {
+            let (mut replaced, mut own, mut start) = (Chunk::default(), Vec::new(), 0);
             for (text, units) in chunk.texts() {
                 own.clear();
-                for (part, is_longer) in cuts.parts(units) {
+                for (part, is_longer) in cuts.parts(number, start, units) {
                     match is_longer.then(|| places.find(part, text.group)).flatten() {
                         Some(place) => own.extend(engine.tokens_at(place)),
                         None => own.extend(tokens(part)),
                     }
                 }
+                start += units.len();
                 if own.len() > 1 {
                     replaced.push(&own, text);
                 }
@@ -68,6 +69,7 @@ impl Held {
             replaced.shrink();
             replaced
         };
-        self.chunks = std::mem::take(&mut self.chunks).into_par_iter().map(replaced).collect();
+        let chunks = std::mem::take(&mut self.chunks);
+        self.chunks = chunks.into_par_iter().enumerate().map(replaced).collect();
     }
 }

@@ -51,12 +51,14 @@ impl Pool {
     pub(super) fn new(texts: &Held, cuts: &Cuts) -> Self {
         let shards: Vec<Mutex<Shard>> = (0..1 << SHARD_BITS).map(|_| Mutex::default()).collect();
         // The parts of a chunk are made one before any other thread must wait for it.
-        texts.chunks().par_iter().for_each_init(empty_shards, |own, chunk| {
+        texts.chunks().par_iter().enumerate().for_each_init(empty_shards, |own, (number, chunk)| {
+            let mut start = 0;
             for (text, units) in texts.texts(chunk) {
-                for (part, _) in cuts.parts(units).filter(|&(_, is_longer)| is_longer) {
+                for (part, _) in cuts.parts(number, start, units).filter(|&(_, is_longer)| is_longer) {
                     let (shard, hash) = hash(part, text.group);
                     own[shard].add(part, text.group, hash, text.count);
                 }
+                start += units.len();
             }
             for (own, shard) in own.iter_mut().zip(&shards) {
                 shard.lock().unwrap_or_else(PoisonError::into_inner).take(own);
