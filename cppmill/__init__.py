@@ -127,7 +127,7 @@ def _open_closed_streams() -> None:
     """Open standard streams that whoever started this process closed; a file of OUT would get what is printed there."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - it takes the number of the closed one
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - takes the closed one's number
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
 
