@@ -63,14 +63,10 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
     Raises:
         SystemExit: With the exit code of an error that the user can fix.
     """
-    with (
-        exit_on_error(output),
-        stop_on_signals(advice=advice),
-        log_to_console(output),
-        open_reporter(output) as reporter,
-    ):
-        check_address_space("cppmill")  # with less, Arrow cannot start its threads: it aborts, or waits for ever
-        yield reporter
+    with exit_on_error(output):
+        check_address_space("cppmill")  # with less, no thread starts, ours or Arrow's: it aborts, or waits for ever
+        with stop_on_signals(advice=advice), log_to_console(output), open_reporter(output) as reporter:
+            yield reporter
 
 
 @contextmanager
