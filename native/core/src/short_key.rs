@@ -84,13 +84,6 @@ impl ShortKey {
         self.0 as u64
     }
 
-    /// The key as a number.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "no instruction")]
-    pub(crate) fn number(self) -> u128 {
-        self.0
-    }
-
     /// A hash whose every bit depends on all of the key.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a few instructions")]
@@ -103,6 +96,38 @@ impl ShortKey {
         *buffer = self.0.to_le_bytes();
         let length = buffer[MAX_SHORT_BYTES].saturating_sub(1);
         &buffer[..usize::from(length).min(MAX_SHORT_BYTES)]
+    }
+}
+
+/// Two keys side by side, as a line of a near table has them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct KeyPair([u128; 2]);
+
+impl KeyPair {
+    /// Which of them is `key`, and whether one is; without a branch.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "for each word")]
+    pub(crate) fn find(&self, key: ShortKey) -> (usize, bool) {
+        let [first, second] = self.0.map(|known| known == key.0);
+        (usize::from(second), first | second)
+    }
+
+    /// Puts a key first, and the first one in the place of the second.
+    #[inline]
+    pub(crate) fn push(&mut self, key: ShortKey) {
+        self.0 = [key.0, self.0[0]];
+    }
+
+    /// The first or the second key.
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> ShortKey {
+        ShortKey(self.0[at])
+    }
+
+    /// Replaces the first or the second key.
+    #[inline]
+    pub(crate) fn put(&mut self, at: usize, key: ShortKey) {
+        self.0[at] = key.0;
     }
 }
 
@@ -137,7 +162,7 @@ mod tests {
                 assert_eq!(key, ShortKey::new(&text[start..end], 0, end - start));
                 assert!(!key.is_none() && !key.is_long());
                 assert_eq!(key.bytes(&mut [0; KEY_BYTES]), &text[start..end]);
-                keys.push((key.number(), &text[start..end]));
+                keys.push((key.0, &text[start..end]));
             }
         }
         keys.sort_unstable();

@@ -33,9 +33,9 @@ fn make_blocks(chunks: &[[u8; BYTES]], next: u8, out: &mut Vec<Block>) {
 fn block(bytes: &[u8; BYTES], next: u8) -> Block {
     let (low, high) = (half(load(&bytes[..BYTES / 2])), half(load(&bytes[BYTES / 2..])));
     let join = |class: usize| u64::from(low[class]) | (u64::from(high[class]) << 32);
-    let singles = Singles { slash: join(5), star: join(6), percent: join(7), colon: join(8), backslash: join(9) };
-    let event = join(4) | singles.with_partners(next);
-    Block { word: join(0), mark: join(1), newline: join(2), blank: join(3), event }
+    let singles = Singles { slash: join(7), star: join(8), percent: join(9), colon: join(10), backslash: join(11) };
+    let event = join(6) | singles.with_partners(next);
+    Block { word: join(0), mark: join(1), newline: join(2), blank: join(3), tab: join(4), white: join(5), event }
 }
 
 /// The first 32 bytes of at least as many.
@@ -54,22 +54,26 @@ fn load(bytes: &[u8]) -> __m256i {
 /// them apart byte by byte.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn half(bytes: __m256i) -> [u32; 10] {
+fn half(bytes: __m256i) -> [u32; 12] {
     let (flags, singles) = (look_up(&FLAGS, bytes), look_up(&SINGLES, bytes));
     let letters = or(_mm256_slli_epi16::<7>(flags), _mm256_slli_epi16::<6>(flags));
     let word = or(letters, or(_mm256_slli_epi16::<5>(flags), _mm256_slli_epi16::<4>(flags)));
     let newline = _mm256_slli_epi16::<3>(flags);
     let vertical = _mm256_slli_epi16::<2>(flags);
-    let blank = or(_mm256_slli_epi16::<1>(flags), _mm256_slli_epi16::<2>(singles));
+    let tab = _mm256_slli_epi16::<2>(singles);
+    let blank = or(_mm256_slli_epi16::<1>(flags), tab);
     let [slash, star] = [singles, _mm256_slli_epi16::<1>(singles)];
     let [percent, colon] = [_mm256_slli_epi16::<3>(singles), _mm256_slli_epi16::<4>(singles)];
     let backslash = _mm256_slli_epi16::<5>(singles);
-    let no_mark = or(or(or(word, newline), or(vertical, blank)), or(backslash, bytes));
+    let white = or(or(newline, vertical), blank);
+    let no_mark = or(or(word, white), or(backslash, bytes));
     [
         mask(word),
         !mask(no_mark),
         mask(newline),
         mask(blank),
+        mask(tab),
+        mask(white),
         mask(or(or(flags, bytes), backslash)),
         mask(slash),
         mask(star),

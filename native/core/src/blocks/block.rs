@@ -1,45 +1,25 @@
 //! The masks of 64 bytes, one for each class.
 
 /// Bytes in a block.
-pub(super) const BYTES: usize = 64;
+pub(crate) const BYTES: usize = 64;
 
 /// The masks of 64 bytes: bit `i` is for byte `i`. A byte after the end of the text is in no class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// ASCII letters, digits and the underscore.
-    pub(super) word: u64,
+    pub(crate) word: u64,
     /// ASCII control bytes and punctuation, the backslash and what C calls white space excluded.
-    pub(super) mark: u64,
+    pub(crate) mark: u64,
     /// `\r` and `\n`.
-    pub(super) newline: u64,
+    pub(crate) newline: u64,
     /// Space and tab.
-    pub(super) blank: u64,
+    pub(crate) blank: u64,
+    pub(crate) tab: u64,
+    /// Space, tab, newlines, vertical tab and form feed.
+    pub(crate) white: u64,
     /// Bytes at which plain code can end for a lexer: quotes, `#`, `$`, `\`, bytes from 0x80, a `/` or `%` that begins
     /// a comment or directive, and a `:` before another one.
-    pub(super) event: u64,
-}
-
-/// A class of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Class {
-    Word,
-    Mark,
-    Newline,
-    Blank,
-    Event,
-}
-
-impl Block {
-    #[inline]
-    pub(super) fn of(&self, class: Class) -> u64 {
-        match class {
-            Class::Word => self.word,
-            Class::Mark => self.mark,
-            Class::Newline => self.newline,
-            Class::Blank => self.blank,
-            Class::Event => self.event,
-        }
-    }
+    pub(crate) event: u64,
 }
 
 /// Where each byte of a block is one of a few.

@@ -2,13 +2,14 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
-use super::block::{BYTES, Block, Class};
+use super::block::{BYTES, Block};
 use super::fallback;
+use std::ops::Range;
 
 /// The classes of the bytes of a text. Made to be used again for the next text.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// The blocks of the text, and one more without any class.
+    /// The blocks of the text; the last one is not full.
     blocks: Vec<Block>,
 }
 
@@ -16,7 +17,7 @@ impl Classes {
     /// Classifies the bytes of `text`.
     pub(crate) fn classify(&mut self, text: &[u8]) {
         self.blocks.clear();
-        self.blocks.reserve(text.len() / BYTES + 2);
+        self.blocks.reserve(text.len() / BYTES + 1);
         let (whole, rest) = text.as_chunks::<BYTES>();
         make_blocks(whole, rest.first().copied().unwrap_or(0), &mut self.blocks);
         let mut last = [0; BYTES];
@@ -24,12 +25,11 @@ impl Classes {
         make_blocks(&[last], 0, &mut self.blocks);
         if let Some(block) = self.blocks.last_mut() {
             let mask = (1 << rest.len()) - 1;
-            let Block { word, mark, newline, blank, event } = block;
-            for class in [word, mark, newline, blank, event] {
+            let Block { word, mark, newline, blank, tab, white, event } = block;
+            for class in [word, mark, newline, blank, tab, white, event] {
                 *class &= mask;
             }
         }
-        self.blocks.push(Block::default());
     }
 
     /// The positions where a token may begin.
@@ -39,35 +39,53 @@ impl Classes {
         starts
     }
 
-    /// The first position at or after `at` whose byte is not in `class`.
+    /// The first position at or after `at` whose byte is none of a word.
     #[inline]
-    pub(crate) fn run_end(&self, at: usize, class: Class) -> usize {
+    pub(crate) fn word_end(&self, at: usize) -> usize {
         let offset = at % BYTES;
-        let run = (!(self.blocks[at / BYTES].of(class) >> offset)).trailing_zeros() as usize;
-        if run + offset < BYTES { at + run } else { self.long_run_end(at / BYTES + 1, class) }
+        let run = (!(self.blocks[at / BYTES].word >> offset)).trailing_zeros() as usize;
+        if run + offset < BYTES { at + run } else { self.long_word_end(at / BYTES + 1) }
     }
 
     #[cold]
-    fn long_run_end(&self, mut block: usize, class: Class) -> usize {
-        while self.blocks[block].of(class) == u64::MAX {
+    fn long_word_end(&self, mut block: usize) -> usize {
+        while self.blocks.get(block).is_some_and(|block| block.word == u64::MAX) {
             block += 1;
         }
-        block * BYTES + self.blocks[block].of(class).trailing_ones() as usize
+        block * BYTES + self.blocks.get(block).map_or(0, |block| block.word.trailing_ones() as usize)
     }
 
-    /// The first position at or after `at` whose byte is in `class`; the length of the text at least if there is none.
+    /// The blocks of the text; the last one is not full.
+    pub(crate) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The first event at or after `at`; the length of the text at least if there is none.
     #[inline]
-    pub(crate) fn next(&self, at: usize, class: Class) -> usize {
+    pub(crate) fn next_event(&self, at: usize) -> usize {
         let mut block = at / BYTES;
-        let mut mask = self.blocks[block].of(class) & (u64::MAX << (at % BYTES));
+        let mut mask = self.blocks.get(block).map_or(0, |block| block.event & (u64::MAX << (at % BYTES)));
         while mask == 0 {
             block += 1;
             match self.blocks.get(block) {
-                Some(next) => mask = next.of(class),
+                Some(next) => mask = next.event,
                 None => return block * BYTES,
             }
         }
         block * BYTES + mask.trailing_zeros() as usize
+    }
+
+    /// How many bytes of `range` are white space.
+    pub(crate) fn white_bytes(&self, range: Range<usize>) -> u64 {
+        let first = range.start / BYTES;
+        let mut from = u64::MAX << (range.start % BYTES);
+        let mut bytes = 0;
+        for (base, block) in (first * BYTES..range.end).step_by(BYTES).zip(&self.blocks[first..]) {
+            let to = if range.end - base < BYTES { (1 << (range.end - base)) - 1 } else { u64::MAX };
+            bytes += u64::from((block.white & from & to).count_ones());
+            from = u64::MAX;
+        }
+        bytes
     }
 }
 
@@ -127,17 +145,21 @@ fn make_blocks(chunks: &[[u8; BYTES]], next: u8, out: &mut Vec<Block>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, Block, Class, Classes, fallback, make_blocks};
+    use super::{BYTES, Block, Classes, fallback, make_blocks};
 
     #[test]
     fn every_byte_has_the_class_of_the_table_wherever_it_stands() {
-        let classes = [Class::Word, Class::Mark, Class::Newline, Class::Blank, Class::Event];
+        let classes = |block: Block| {
+            [block.word, block.mark, block.newline, block.blank, block.tab, block.white, block.event]
+        };
         for byte in 0..=u8::MAX {
             let expected = [
                 byte.is_ascii_alphanumeric() || byte == b'_',
-                byte.is_ascii() && !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'\\' | b' ' | 9..=13),
+                matches!(byte, 0..=8 | 14..=31 | 127) || (byte.is_ascii_punctuation() && !matches!(byte, b'_' | b'\\')),
                 matches!(byte, b'\n' | b'\r'),
                 matches!(byte, b' ' | b'\t'),
+                byte == b'\t',
+                matches!(byte, b' ' | 9..=13),
                 matches!(byte, b'"' | b'\'' | b'#' | b'$' | b'\\' | 0x80..),
             ];
             for at in [0, 31, 32, 63, 64, 100] {
@@ -145,10 +167,8 @@ mod tests {
                 text[at] = byte;
                 let mut found = Classes::default();
                 found.classify(&text);
-                for (class, expected) in classes.into_iter().zip(expected) {
-                    let is = found.blocks[at / BYTES].of(class) >> (at % BYTES) & 1 == 1;
-                    assert_eq!(is, expected, "{byte:#x} at {at}: {class:?}");
-                }
+                let found = classes(found.blocks()[at / BYTES]).map(|mask| mask >> (at % BYTES) & 1 == 1);
+                assert_eq!(found, expected, "{byte:#x} at {at}");
             }
         }
     }
@@ -170,20 +190,32 @@ mod tests {
     }
 
     #[test]
-    fn runs_and_searches_cross_blocks() {
+    fn searches_cross_blocks() {
         for length in 0..200 {
             for tail in ["", " ", "\"", "//", "/", "::", ":"] {
                 let text = [&vec![b'x'; length], tail.as_bytes()].concat();
                 let mut classes = Classes::default();
                 classes.classify(&text);
                 for at in (0..=length).step_by(7) {
-                    assert_eq!(classes.run_end(at, Class::Word), length, "{length} {tail} from {at}");
-                    let event = classes.next(at, Class::Event);
+                    let event = classes.next_event(at);
                     match tail {
                         "\"" | "//" | "::" => assert_eq!(event, length),
                         _ => assert!(event >= text.len()),
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn white_space_is_counted_in_any_range() {
+        let text: Vec<u8> = (0..200).map(|at| b" x\t\n\x0b\x0c\rabc"[at * at % 10]).collect();
+        let mut classes = Classes::default();
+        classes.classify(&text);
+        for start in 0..=text.len() {
+            for end in start..=text.len() {
+                let expected = text[start..end].iter().filter(|byte| matches!(byte, b' ' | 9..=13)).count() as u64;
+                assert_eq!(classes.white_bytes(start..end), expected, "{start}..{end}");
             }
         }
     }

@@ -2,11 +2,13 @@
 
 use super::block::{BYTES, Block, Singles};
 
-const WORD: u8 = 1;
-const MARK: u8 = 2;
-const NEWLINE: u8 = 4;
-const BLANK: u8 = 8;
+const NEWLINE: u8 = 1;
+const BLANK: u8 = 2;
+const TAB: u8 = 4;
+const WHITE: u8 = 8;
 const EVENT: u8 = 16;
+const WORD: u8 = 32;
+const MARK: u8 = 64;
 
 static FLAGS: [u8; 256] = flag_table();
 
@@ -16,11 +18,12 @@ const fn flag_table() -> [u8; 256] {
     while byte < 256 {
         table[byte] = match byte as u8 {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' => WORD,
-            b'\n' | b'\r' => NEWLINE,
-            b' ' | b'\t' => BLANK,
+            b'\n' | b'\r' => NEWLINE | WHITE,
+            b'\t' => BLANK | TAB | WHITE,
+            b' ' => BLANK | WHITE,
+            0x0b | 0x0c => WHITE,
             b'\\' | 0x80.. => EVENT,
             b'"' | b'\'' | b'#' | b'$' => MARK | EVENT,
-            0x0b | 0x0c => 0,
             _ => MARK,
         };
         byte += 1;
@@ -45,6 +48,8 @@ fn block(chunk: &[u8; BYTES], next: u8) -> Block {
         mark: of(MARK),
         newline: of(NEWLINE),
         blank: of(BLANK),
+        tab: of(TAB),
+        white: of(WHITE),
         event: of(EVENT) | singles.with_partners(next),
     }
 }

@@ -1,7 +1,6 @@
 //! The class of each byte of a text, as bit masks of 64 bytes each.
 //!
-//! The end of a run of bytes of one class is then a count of trailing ones, without a look at each byte, and a search
-//! for the next byte of a class skips 64 at a time. x86-64 processors with AVX2 make a block's masks in a few
+//! A search for the next byte of a class then skips 64 at a time, and counting them is counting bits. x86-64 processors with AVX2 make a block's masks in a few
 //! instructions; all others use a table of 256 bytes. Both give the same masks.
 
 #[cfg(target_arch = "x86_64")]
@@ -12,5 +11,5 @@ mod fallback;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vectors;
 
-pub(crate) use block::Class;
+pub(crate) use block::{BYTES, Block};
 pub(crate) use classes::{Classes, Starts};

@@ -68,28 +68,41 @@ impl Merge {
         heads.resize(sources.len().max(1), Head::END);
         let losers = vec![0; heads.len()];
         let mut merge = Self { sources, heads, losers, partition: 0, word: Vec::new(), count: 0 };
+        if merge.only().is_some() {
+            return Ok(merge);
+        }
         merge.play();
         merge.advance()?;
         Ok(merge)
     }
 
+    /// The source, if there is one only: it has every word once.
+    #[inline]
+    fn only(&self) -> Option<&Source> {
+        if let [only] = &self.sources[..] { Some(only) } else { None }
+    }
+
     /// The partition of the current word, none at the end.
     pub(super) fn partition(&self) -> Option<u32> {
-        (self.partition != Head::END.partition).then_some(self.partition)
+        let partition = self.only().map_or(self.partition, |only| only.head().partition);
+        (partition != Head::END.partition).then_some(partition)
     }
 
     /// The current word.
     pub(super) fn word(&self) -> &[u8] {
-        &self.word
+        self.only().map_or(&self.word, Source::word)
     }
 
     /// The sum of its counts.
     pub(super) fn count(&self) -> u64 {
-        self.count
+        self.only().map_or(self.count, Source::count)
     }
 
     /// Goes on to the next word.
     pub(super) fn advance(&mut self) -> Result<()> {
+        if let [only] = &mut self.sources[..] {
+            return only.advance();
+        }
         let winner = self.losers[0];
         let head = self.heads[winner];
         self.partition = head.partition;

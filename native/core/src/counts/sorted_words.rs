@@ -2,7 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::head::{Head, partition, prefix};
+use super::head::{Head, KEY_TEXT, OrderKey, partition};
+use crate::memory::prefetch;
 
 /// Words with counts, in any order.
 pub(crate) trait Words: Send {
@@ -18,13 +19,19 @@ pub(crate) trait Words: Send {
     fn for_each(&self, each: impl FnMut(&[u8], u64));
 }
 
-/// A word in the arena of its partition, with its count.
+/// A word with its count.
+#[derive(Clone, Copy)]
 struct Entry {
-    prefix: u64,
-    start: usize,
-    length: usize,
+    key: OrderKey,
+    /// Where it is in the arena of its partition, its length before it, if it is not whole in its key.
+    place: usize,
     count: u64,
 }
+
+/// Bytes of the length of a word in the arena.
+const LENGTH_BYTES: usize = 4;
+/// How many words ahead the bytes of a long one are asked for.
+const AHEAD: usize = 16;
 
 /// So few entries are compared as they are,
 const FEW: usize = 16;
@@ -35,6 +42,7 @@ const DEEP: usize = 256;
 #[derive(Default)]
 struct Partition {
     entries: Vec<Entry>,
+    /// Words that are too long for their keys.
     arena: Vec<u8>,
 }
 
@@ -44,6 +52,9 @@ pub(crate) struct SortedWords {
     /// The partition and the entry that are current.
     part: usize,
     entry: usize,
+    /// The current word, if it is short, and its length.
+    short: [u8; KEY_TEXT + 1],
+    length: usize,
 }
 
 impl SortedWords {
@@ -54,29 +65,36 @@ impl SortedWords {
         for table in scattered {
             parts.iter_mut().zip(table).for_each(|(parts, part)| parts.push(part));
         }
-        let mut sorted = Self { parts: parts.into_par_iter().map(Partition::join).collect(), part: 0, entry: 0 };
-        sorted.skip_empty();
+        let parts = parts.into_par_iter().map(Partition::join).collect();
+        let mut sorted = Self { parts, part: 0, entry: 0, short: [0; KEY_TEXT + 1], length: 0 };
+        sorted.settle();
         sorted
     }
 
     pub(super) fn head(&self) -> Head {
         match self.entry() {
-            Some((_, entry)) => Head::new(self.part as u32, entry.prefix),
+            Some((_, entry)) => Head::new(self.part as u32, entry.key.prefix()),
             None => Head::END,
         }
     }
 
+    #[inline]
     pub(super) fn word(&self) -> &[u8] {
-        self.entry().map_or(&[], |(part, entry)| part.text(entry))
+        match self.entry() {
+            Some((part, entry)) if entry.key.goes_on() => text(&part.arena, entry),
+            Some(_) => &self.short[..self.length],
+            None => &[],
+        }
     }
 
     pub(super) fn count(&self) -> u64 {
         self.entry().map_or(0, |(_, entry)| entry.count)
     }
 
+    #[inline]
     pub(super) fn advance(&mut self) {
         self.entry += 1;
-        self.skip_empty();
+        self.settle();
     }
 
     #[inline]
@@ -85,12 +103,22 @@ impl SortedWords {
         part.entries.get(self.entry).map(|entry| (part, entry))
     }
 
-    /// Goes on to the next partition that has words, and gives back the memory of those that are done.
-    fn skip_empty(&mut self) {
+    /// Goes on to the next partition that has words, gives back the memory of those that are done, and reads the current
+    /// word.
+    #[inline]
+    fn settle(&mut self) {
         while self.parts.get(self.part).is_some_and(|part| self.entry >= part.entries.len()) {
             self.parts[self.part] = Partition::default();
             (self.part, self.entry) = (self.part + 1, 0);
         }
+        let Some(part) = self.parts.get(self.part) else { return };
+        if let Some(later) = part.entries.get(self.entry + AHEAD)
+            && later.key.goes_on()
+            && let Some(text) = part.arena.get(later.place)
+        {
+            prefetch(text);
+        }
+        self.length = part.entries[self.entry].key.word(&mut self.short);
     }
 }
 
@@ -101,10 +129,20 @@ fn scatter(table: &impl Words, partitions: u32) -> Vec<Partition> {
     let own = table.partition();
     table.for_each(|word, count| {
         let Partition { entries, arena } = &mut parts[own.unwrap_or_else(|| partition(word, partitions)) as usize];
-        entries.push(Entry { prefix: prefix(word), start: arena.len(), length: word.len(), count });
-        arena.extend_from_slice(word);
+        let (key, place) = (OrderKey::new(word), arena.len());
+        if key.goes_on() {
+            arena.extend_from_slice(&(word.len() as u32).to_le_bytes());
+            arena.extend_from_slice(word);
+        }
+        entries.push(Entry { key, place, count });
     });
     parts
+}
+
+/// The bytes of a word that is not whole in its key.
+fn text<'a>(arena: &'a [u8], entry: &Entry) -> &'a [u8] {
+    let (length, rest) = arena[entry.place..].split_at(LENGTH_BYTES);
+    &rest[..length.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte))]
 }
 
 impl Partition {
@@ -116,48 +154,38 @@ impl Partition {
             let moved = all.arena.len();
             all.arena.extend_from_slice(&part.arena);
             all.entries.reserve_exact(part.entries.len());
-            all.entries.extend(part.entries.into_iter().map(|entry| Entry { start: entry.start + moved, ..entry }));
+            all.entries.extend(part.entries.into_iter().map(|entry| Entry { place: entry.place + moved, ..entry }));
         }
         let Self { mut entries, arena } = all;
         sort(&mut entries, &arena, 0);
-        let text = |entry: &Entry| &arena[entry.start..entry.start + entry.length];
         entries.dedup_by(|next, first| {
-            let same = next.prefix == first.prefix && text(next) == text(first);
+            let same = next.key == first.key && (!next.key.goes_on() || text(&arena, next) == text(&arena, first));
             first.count += if same { next.count } else { 0 };
             same
         });
         Self { entries, arena }
     }
-
-    fn text(&self, entry: &Entry) -> &[u8] {
-        &self.arena[entry.start..entry.start + entry.length]
-    }
 }
 
-/// Sorts entries whose words agree before `depth`; their prefixes begin there. Words that also agree in the prefix are
-/// sorted by the next one. Their bytes are rarely in a cache, so they are read once per prefix, not once per
-/// comparison.
+/// Sorts entries whose words agree before `depth`; their keys begin there. Longer words that also agree in the key are
+/// sorted by the next one. Their bytes are rarely in a cache, so they are read once per key, not once per comparison.
 fn sort(entries: &mut [Entry], arena: &[u8], depth: usize) {
     if entries.len() < FEW || depth > DEEP {
-        let rest = |entry: &Entry| &arena[entry.start + depth.min(entry.length)..entry.start + entry.length];
-        let compare =
-            |left: &Entry, right: &Entry| left.prefix.cmp(&right.prefix).then_with(|| rest(left).cmp(rest(right)));
-        return entries.sort_unstable_by(compare);
+        let rest = |entry: &Entry| if entry.key.goes_on() { &text(arena, entry)[depth..] } else { &[] };
+        return entries
+            .sort_unstable_by(|left, right| left.key.cmp(&right.key).then_with(|| rest(left).cmp(rest(right))));
     }
-    entries.sort_unstable_by_key(|entry| entry.prefix);
-    let next = depth + size_of::<u64>();
-    for same in entries.chunk_by_mut(|left, right| left.prefix == right.prefix).filter(|same| same.len() > 1) {
-        let shared = same[0].prefix;
-        // Of words that end here, those with more zeros at their end come later.
-        same.sort_unstable_by_key(|entry| entry.length.min(next + 1));
-        let longer = same.partition_point(|entry| entry.length <= next);
-        let longer = &mut same[longer..];
-        for entry in &mut *longer {
-            entry.prefix = prefix(&arena[entry.start + next..entry.start + entry.length]);
+    entries.sort_unstable_by_key(|entry| entry.key);
+    let next = depth + KEY_TEXT;
+    let alike = entries.chunk_by_mut(|left, right| left.key == right.key);
+    for same in alike.filter(|same| same.len() > 1 && same[0].key.goes_on()) {
+        let shared = same[0].key;
+        for entry in &mut *same {
+            entry.key = OrderKey::new(&text(arena, entry)[next..]);
         }
-        sort(longer, arena, next);
-        for entry in longer {
-            entry.prefix = shared;
+        sort(same, arena, next);
+        for entry in same {
+            entry.key = shared;
         }
     }
 }

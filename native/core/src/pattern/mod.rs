@@ -15,7 +15,6 @@ mod cpp_words;
 mod cpp_words_2;
 mod foreign;
 mod split;
-mod splitter;
 mod starts;
 mod tail;
 #[cfg(test)]
@@ -23,11 +22,9 @@ mod tests;
 mod text_sentences;
 mod text_words;
 
-use crate::blocks::Classes;
 use crate::{Error, Result};
 use foreign::Foreign;
 pub use foreign::Step;
-pub(crate) use splitter::WordKind;
 pub(crate) use starts::{Ends, Starts};
 
 /// A pre-token pattern that has a native splitter.
@@ -157,7 +154,7 @@ impl Pattern {
         }
     }
 
-    /// The pattern whose words are names with at most one byte before them, and everything else.
+    /// The pattern whose words are names with at most one byte in front of them, and everything else.
     pub(crate) const NAMES: Self = Self(Kind::CppWords1);
 
     /// Calls `each` with every word of `text`, in order; together they are `text`.
@@ -168,29 +165,11 @@ impl Pattern {
         if let Kind::Foreign(_) = self.0 {
             return self.split_by_starts(text, each);
         }
-        let mut classes = Classes::default();
-        self.classify(text, &mut classes);
-        self.split_classified(text, &classes, |_, start, end| each(&text[start..end]));
-    }
-
-    /// Sets `classes` to the classes of `text`, if this pattern uses them.
-    #[inline]
-    pub(crate) fn classify(self, text: &[u8], classes: &mut Classes) {
-        if self == Self::NAMES {
-            classes.classify(text);
-        }
-    }
-
-    /// Calls `each` with the kind and the range of every word of `text`, for which [`Self::classify`] made `classes`.
-    #[inline]
-    pub(crate) fn split_classified(self, text: &[u8], classes: &Classes, mut each: impl FnMut(WordKind, usize, usize)) {
+        let mut at = 0;
+        let mut word = |end: usize| each(&text[std::mem::replace(&mut at, end)..end]);
         for_runs(text, |run| match run {
-            Run::Valid(start, end) if self == Self::NAMES => splitter::split(text, classes, start, end, &mut each),
-            Run::Valid(start, end) => {
-                let mut at = start;
-                self.ends(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));
-            }
-            Run::Invalid(byte) => each(WordKind::Other, byte, byte + 1),
+            Run::Valid(start, end) => self.ends(&text[..end], start, &mut word),
+            Run::Invalid(byte) => word(byte + 1),
         });
     }
 

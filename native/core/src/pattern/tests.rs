@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
-use super::Pattern;
 use super::class::{LETTER, MARK, NUMBER, SPACE, class_at};
+use super::{Pattern, Starts};
 
 fn words(text: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
@@ -43,8 +43,8 @@ fn invalid_bytes_are_words_of_one_byte_between_runs_split_alone() {
 }
 
 #[test]
-fn words_tile_any_bytes() {
-    let mut state = 7_u32;
+fn words_tile_any_bytes_and_are_those_of_the_starts() {
+    let (mut state, mut starts) = (7_u32, Starts::default());
     for length in 0..400 {
         let text: Vec<u8> = (0..length)
             .map(|_| {
@@ -57,12 +57,20 @@ fn words_tile_any_bytes() {
             })
             .collect();
         for pattern in Pattern::ALL {
-            let mut joined = Vec::new();
+            let (mut joined, [mut ends, mut found]) = (Vec::new(), [const { Vec::new() }; 2]);
             pattern.split(&text, |word| {
                 assert!(!word.is_empty());
                 joined.extend_from_slice(word);
+                ends.push(joined.len());
             });
             assert_eq!(joined, text);
+            starts.find(pattern, &text);
+            if pattern.is_lines() {
+                starts.all_lines(&text, |end| found.push(end));
+            } else {
+                starts.all_words(&text, |ends| ends.each(&mut |end| found.push(end)));
+            }
+            assert_eq!(found, ends, "{pattern:?} {}", text.escape_ascii());
         }
     }
 }

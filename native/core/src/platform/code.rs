@@ -6,7 +6,7 @@
 //! there is whether its line has had a token, as only then a `#` begins no directive.
 
 use super::beginnings::{Beginnings, is_space, needs_lexer};
-use crate::blocks::{Class, Classes, Starts};
+use crate::blocks::{Classes, Starts};
 use crate::lexer::Lexer;
 
 /// What may hold evidence.
@@ -69,7 +69,7 @@ impl<'a> Code<'a> {
     }
 
     fn word(&self, start: usize) -> Option<Place<'a>> {
-        let end = self.classes.run_end(start, Class::Word);
+        let end = self.classes.word_end(start);
         if self.source[start].is_ascii_digit() {
             return Some(Place::Tokens(self.lexer_before(start), start));
         }

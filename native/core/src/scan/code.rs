@@ -1,74 +1,141 @@
-//! The words of a document and the names among them, from its outline.
+//! The names among the words of a document, from its outline.
 //!
-//! With the pattern whose words are names or none, each word is looked at once; with others the names are cut by it in a
-//! second pass.
+//! The words must be those of the pattern whose words are names or none.
 
 use super::features::Features;
 use super::keywords::is_keyword;
 use super::names::Names;
 use super::outline::Region;
 use super::plan::Plan;
-use super::words::{Use, WordTotals};
-use crate::blocks::Classes;
-use crate::pattern::{Pattern, WordKind};
+use super::words::{Naming, Use};
+use crate::lexer::continues_identifier;
+use crate::pattern::Starts;
 
-/// Totals that are not kept by word.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Seen {
-    pub(super) words: u64,
+/// How many words are looked at together.
+const BATCH: usize = 64;
+
+/// Finds the names among the words of a document: those identifiers that are outside all regions.
+pub(super) struct CodeNames<'a> {
+    plan: &'a Plan,
+    source: &'a [u8],
+    names: &'a mut Names,
+    features: &'a mut Features,
+    code: Code<'a>,
+    chain: Chain,
     /// Identifiers and keywords in `#if 0` groups.
-    pub(super) disabled: u64,
+    disabled: u64,
 }
 
-/// Counts the words of `source` in `words`, and as names those identifiers that are outside `regions`.
-pub(super) fn count(
-    plan: &Plan,
-    source: &[u8],
-    classes: &Classes,
-    regions: &[Region],
-    words: &mut WordTotals,
-    names: &mut Names,
-    features: &mut Features,
-) -> Seen {
-    let mut seen = Seen::default();
-    let mut code = Code::new(regions);
-    let mut chain = Chain { scope_end: usize::MAX, start: usize::MAX };
-    let in_one_pass = plan.pattern == Pattern::NAMES;
-    if !in_one_pass {
-        seen.words = words.count_all(plan.pattern, source, classes);
+impl<'a> CodeNames<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        source: &'a [u8],
+        regions: &'a [Region],
+        names: &'a mut Names,
+        features: &'a mut Features,
+    ) -> Self {
+        let chain = Chain { scope_end: usize::MAX, start: usize::MAX };
+        Self { plan, source, names, features, code: Code::new(regions), chain, disabled: 0 }
     }
-    Pattern::NAMES.split_classified(source, classes, |kind, start, end| {
-        seen.words += u64::from(in_one_pass);
-        let name = match kind {
-            WordKind::Identifier => start,
-            WordKind::MarkedIdentifier => start + 1,
-            WordKind::Plain | WordKind::Other if in_one_pass => {
-                return words.count(source, [start, end], Use::Word, names);
-            }
-            WordKind::Plain | WordKind::Other => return,
-        };
-        let mut used = Use::Word;
-        if code.has(name, end) {
-            if code.disabled {
-                seen.disabled += 1;
-            } else {
-                used = Use::Name;
-                if source[end..].starts_with(b"::") {
-                    used = if chain.leads(source, name, end) { Use::Leading } else { Use::Name };
-                } else if chain.scope_end == name && chain.start < name && !plan.qualified.is_empty() {
-                    count_qualified(plan, &source[chain.start..end], name - chain.start, features);
+
+    /// Counts all names of the document, for which `starts` were found.
+    pub(super) fn count_all(&mut self, starts: &Starts) {
+        let (source, mut start) = (self.source, 0);
+        let mut each = |end: usize| {
+            if may_be_name(source, start) {
+                let used = self.use_of(start, end);
+                if used != Use::Word {
+                    let number = self.number(&source[start..end]);
+                    self.names.see(number, 1, u32::from(used == Use::Leading));
                 }
             }
+            start = end;
+        };
+        starts.all_words(source, |ends| ends.each(&mut each));
+    }
+
+    /// How many identifiers and keywords are in `#if 0` groups.
+    pub(super) fn disabled_names(&self) -> u64 {
+        self.disabled
+    }
+
+    /// What a word is that may be a name.
+    #[inline]
+    fn use_of(&mut self, start: usize, end: usize) -> Use {
+        let Self { plan, source, features, code, chain, .. } = self;
+        let name = start + usize::from(!continues_identifier(source[start]));
+        if !code.has(name, end) {
+            return Use::Word;
         }
-        if in_one_pass {
-            words.count(source, [start, end], used, names);
-        } else if used != Use::Word {
-            let number = names.number(&source[name..end]);
-            names.see(number, used == Use::Leading);
+        if code.disabled {
+            self.disabled += 1;
+            return Use::Word;
         }
-    });
-    words.settle(source, names);
-    seen
+        if source[end..].starts_with(b"::") {
+            return if chain.leads(source, name, end) { Use::Leading } else { Use::Name };
+        }
+        if chain.scope_end == name && chain.start < name && !plan.qualified.is_empty() {
+            count_qualified(plan, &source[chain.start..end], name - chain.start, features);
+        }
+        Use::Name
+    }
+}
+
+impl Naming for CodeNames<'_> {
+    #[inline]
+    fn uses(&mut self, mut start: usize, ends: &[u32], uses: &mut [Use]) {
+        uses.fill(Use::Word);
+        for (ends, uses) in ends.chunks(BATCH).zip(uses.chunks_mut(BATCH)) {
+            let (mut words, mut count) = ([(0, 0_u8); BATCH], 0);
+            for (index, &end) in (0..).zip(ends) {
+                words[count % BATCH] = (start as u32, index);
+                count += usize::from(may_be_name(self.source, start));
+                start = end as usize;
+            }
+            for &(start, index) in &words[..count] {
+                let index = usize::from(index);
+                uses[index] = self.use_of(start as usize, ends[index] as usize);
+            }
+        }
+    }
+
+    fn number(&mut self, word: &[u8]) -> u32 {
+        let marked = word.first().is_some_and(|&first| !continues_identifier(first));
+        self.names.number(&word[usize::from(marked)..])
+    }
+
+    #[inline]
+    fn add(&mut self, number: u32, hits: u32, leading: u32) {
+        self.names.see(number, hits, leading);
+    }
+}
+
+/// Begins a name.
+const LETTER: u8 = 1;
+/// Can be in front of a name.
+const FRONT: u8 = 2;
+
+static FLAGS: [u8; 256] = {
+    let mut flags = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        flags[byte] = match byte as u8 {
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' => LETTER,
+            b'0'..=b'9' | b'\t'..=b'\r' | b'\\' => 0,
+            _ => FRONT,
+        };
+        byte += 1;
+    }
+    flags
+};
+
+/// Whether the word that starts at `start` is a name, with or without one byte in front. Only of a word in plain code
+/// this is sure: elsewhere a name may go on with bytes from 0x80, or be a literal prefix.
+#[inline]
+fn may_be_name(source: &[u8], start: usize) -> bool {
+    let first = FLAGS[usize::from(source[start])];
+    let second = source.get(start + 1).map_or(0, |&byte| FLAGS[usize::from(byte)]);
+    (first | first / FRONT & second) & LETTER != 0
 }
 
 /// Counts the candidates that are the chain of names `whole`, whose last name begins at `last`.

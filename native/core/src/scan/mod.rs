@@ -40,7 +40,7 @@
 //!
 //! How: a document is classified 64 bytes at a time (`blocks`). Only at bytes that can begin a comment, literal or
 //! directive does the lexer say where that ends (`outline`); between these the identifiers are the words of the
-//! pattern, and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words are
+//! pattern (`code`), and one look at a word counts both (`words`). Directives, and the few documents in which words are
 //! not enough, are counted token by token (`tokens`). The tests hold the two ways and a readable twin equal.
 
 mod bytemap;
@@ -51,6 +51,7 @@ mod features;
 mod identifier;
 mod input;
 mod keywords;
+mod lines;
 mod names;
 mod outline;
 mod output;
@@ -75,7 +76,7 @@ use crate::{Error, ErrorKind, Result};
 use input::{countable, scan_threads};
 use plan::Plan;
 pub use words::WordCounter;
-use words::WordTotals;
+use words::WordTable;
 use worker::Worker;
 
 /// Memory that tables take at most, as a multiple of what they hold: half as much again while one of them grows to
@@ -203,7 +204,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn take(&mut self, take: fn(&mut Worker) -> Vec<WordTotals>) -> SortedWords {
+    fn take(&mut self, take: fn(&mut Worker) -> Vec<WordTable>) -> SortedWords {
         let tables: Vec<_> = self.workers.iter_mut().flat_map(take).collect();
         self.pool.install(|| SortedWords::new(tables, self.plan.word_partitions))
     }

@@ -16,6 +16,9 @@ pub(super) struct Occurrences {
     pub(super) leading: u32,
 }
 
+/// How many names ahead features are asked for.
+const AHEAD: usize = 8;
+
 /// Names by number.
 pub(super) struct Names {
     plan: Arc<Plan>,
@@ -53,12 +56,12 @@ impl Names {
         number
     }
 
-    /// Counts the name of that number; `leading` if it leads a chain.
+    /// Counts what the current document has of the name of that number: `hits`, of which so many are `leading`.
     #[inline]
-    pub(super) fn see(&mut self, number: u32, leading: bool) {
+    pub(super) fn see(&mut self, number: u32, hits: u32, leading: u32) {
         let occurrences = self.occurrences(number);
-        occurrences.hits += 1;
-        occurrences.leading += u32::from(leading);
+        occurrences.hits += hits;
+        occurrences.leading += leading;
     }
 
     /// Notes that the name of that number, counted before, leads a chain.
@@ -81,14 +84,18 @@ impl Names {
 
     /// Ends the document: calls `each` with the number, the occurrences and the features of every name that it has.
     pub(super) fn end_document(&mut self, mut each: impl FnMut(u32, Occurrences, &[u32])) {
-        for number in self.seen.drain(..) {
-            let occurrences = self.occurrences[number as usize];
-            each(number, occurrences, self.identifiers.features(number));
-            if self.plan.families {
-                self.families.see(self.families_of[number as usize], u64::from(occurrences.hits));
+        let Self { plan, identifiers, occurrences, seen, families_of, families, .. } = self;
+        for (at, &number) in seen.iter().enumerate() {
+            seen.get(at + 2 * AHEAD).inspect(|&&number| identifiers.prefetch(number));
+            seen.get(at + AHEAD).inspect(|&&number| identifiers.prefetch_features(number));
+            let found = occurrences[number as usize];
+            each(number, found, identifiers.features(number));
+            if plan.families {
+                families.see(families_of[number as usize], u64::from(found.hits));
             }
         }
-        self.families.end_document();
+        seen.clear();
+        families.end_document();
         self.document += 1;
     }
 

@@ -6,7 +6,7 @@
 //! counted token by token.
 
 use super::keywords::is_keyword;
-use crate::blocks::{Class, Classes};
+use crate::blocks::Classes;
 use crate::lexer::{Lexer, Token, TokenKind, continues_identifier};
 
 /// A range that is not plain code.
@@ -68,7 +68,7 @@ impl Outline {
         let mut settled = if source.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let mut at = settled;
         loop {
-            let event = classes.next(at, Class::Event);
+            let event = classes.next_event(at);
             let Some(&byte) = source.get(event) else { return Ok(()) };
             let end = match byte {
                 b':' => {

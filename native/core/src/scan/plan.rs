@@ -6,6 +6,7 @@ use super::bytemap::ByteMap;
 use super::config::{Candidate, Config, Match, Morpheme, Position};
 use super::identifier::{Style, components};
 use super::keywords::KEYWORDS;
+use crate::memory::prefetch;
 use crate::pattern::Pattern;
 use crate::{Error, Result};
 
@@ -261,6 +262,18 @@ impl Identifiers {
     /// The features of the identifier of that number, each as often as it has it.
     pub(super) fn features(&self, number: u32) -> &[u32] {
         self.table.features(number)
+    }
+
+    /// Asks for where the features of the identifier of that number are.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u32) {
+        self.table.ends.get(number as usize).inspect(|end| prefetch(*end));
+    }
+
+    /// Asks for the features of the identifier of that number.
+    #[inline]
+    pub(super) fn prefetch_features(&self, number: u32) {
+        self.features(number).first().inspect(|feature| prefetch(*feature));
     }
 
     /// The memory of everything that grows with the identifiers.

@@ -1,6 +1,8 @@
 //! Counters of what documents are made of.
 
+use super::lines::Lines;
 use super::outline::Region;
+use crate::blocks::Classes;
 use crate::lexer::{Token, TokenKind};
 
 /// A plain total.
@@ -113,19 +115,19 @@ impl Statistics {
         }
     }
 
-    /// Counts the bytes outside `regions`: code and white space, or what `#if 0` disables.
-    pub(super) fn count_code(&mut self, source: &[u8], regions: &[Region]) {
+    /// Counts the bytes of a document outside `regions`: code and white space, or what `#if 0` disables.
+    pub(super) fn count_code(&mut self, length: usize, classes: &Classes, regions: &[Region]) {
         let mut start = 0;
         let mut disabled = false;
-        let end = Region { start: source.len(), end: source.len(), disabled: false };
+        let end = Region { start: length, end: length, disabled: false };
         for region in regions.iter().chain([&end]) {
-            let code = &source[start..region.start];
+            let bytes = (region.start - start) as u64;
             if disabled {
-                self.add(Counter::BytesDisabled, code.len() as u64);
+                self.add(Counter::BytesDisabled, bytes);
             } else {
-                let white = count_bytes(code, |byte| matches!(byte, b' ' | b'\t'..=b'\r'));
+                let white = classes.white_bytes(start..region.start);
                 self.add(Counter::BytesWhitespace, white);
-                self.add(Counter::BytesCode, code.len() as u64 - white);
+                self.add(Counter::BytesCode, bytes - white);
             }
             (start, disabled) = (region.end, region.disabled);
         }
@@ -138,16 +140,28 @@ impl Statistics {
     }
 
     /// Counts what needs no tokens: the document, its lines, indentation and bytes that are no ASCII.
-    pub(super) fn count_document(&mut self, source: &[u8]) {
+    pub(super) fn count_document(&mut self, source: &[u8], classes: &Classes) {
         self.add(Counter::Documents, 1);
         let non_ascii = count_bytes(source, |byte| byte >= 0x80);
         self.add(Counter::BytesNonAscii, non_ascii);
         if non_ascii > 0 && std::str::from_utf8(source).is_err() {
             self.add(Counter::DocumentsNotUtf8, 1);
         }
-        self.count_lines(source);
+        match Lines::of(source, classes) {
+            Some(lines) => self.add_lines(&lines),
+            None => self.count_lines(source),
+        }
     }
 
+    fn add_lines(&mut self, lines: &Lines) {
+        self.add(Counter::Lines, lines.lines);
+        self.add(Counter::LineEndingsLf, lines.endings);
+        self.add(Counter::LinesBlank, lines.blank);
+        self.add(Counter::IndentationTabs, lines.tabs);
+        self.add(Counter::IndentationSpaces, lines.spaces);
+    }
+
+    /// Counts lines one by one.
     fn count_lines(&mut self, source: &[u8]) {
         let mut start = 0;
         for at in memchr::memchr2_iter(b'\n', b'\r', source) {
@@ -200,4 +214,37 @@ impl Statistics {
 #[inline]
 fn count_bytes(bytes: &[u8], holds: impl Fn(u8) -> bool) -> u64 {
     bytes.chunks(255).map(|chunk| u64::from(chunk.iter().map(|&byte| u8::from(holds(byte))).sum::<u8>())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Classes, Lines, Statistics};
+
+    #[test]
+    fn lines_by_masks_are_those_counted_one_by_one() {
+        let pieces =
+            ["\n", "\n", "\n\n", " ", "    ", "\t", "\t\t", "x", "int x;", "\n    x", "\n\ty", "\r", "\u{b}", "/* */"];
+        let wide = " ".repeat(70);
+        let (mut state, mut by_masks) = (1_u64, 0);
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 40) as usize % below
+        };
+        for round in 0..20_000 {
+            let kinds = [5, pieces.len()][round % 2];
+            let mut text: String = (0..random(60)).map(|_| pieces[random(kinds)]).collect();
+            if round % 7 == 0 {
+                text.push_str(&wide);
+            }
+            let mut classes = Classes::default();
+            classes.classify(text.as_bytes());
+            let Some(lines) = Lines::of(text.as_bytes(), &classes) else { continue };
+            let [mut found, mut expected] = [Statistics::default(), Statistics::default()];
+            found.add_lines(&lines);
+            expected.count_lines(text.as_bytes());
+            assert_eq!(found, expected, "{text:?}");
+            by_masks += 1;
+        }
+        assert!(by_masks > 5_000, "{by_masks}");
+    }
 }

@@ -6,6 +6,7 @@ use super::outline::{Conditionals, Outline};
 use super::plan::{Identifiers, Plan};
 use super::statistics::{Counter, Statistics};
 use super::strings;
+use crate::blocks::Classes;
 use crate::lexer::{Lexer, Token, TokenKind};
 
 /// How the last token but space and comments bears on a chain of names with `::` between them.
@@ -75,7 +76,7 @@ impl<'a> TokenCounter<'a> {
     }
 
     /// Counts the tokens of the regions of an outline; the code between them is counted elsewhere.
-    pub(super) fn count_parts(&mut self, outline: &Outline) {
+    pub(super) fn count_parts(&mut self, outline: &Outline, classes: &Classes) {
         let mut end = 0;
         for part in &outline.parts {
             if part.token.start != end {
@@ -87,7 +88,7 @@ impl<'a> TokenCounter<'a> {
             end = part.token.end;
         }
         self.end_chain();
-        self.statistics.count_code(self.source, &outline.regions);
+        self.statistics.count_code(self.source.len(), classes, &outline.regions);
     }
 
     /// Counts a token; `disabled` if it is in an `#if 0` group.
@@ -123,7 +124,7 @@ impl<'a> TokenCounter<'a> {
     fn count_identifier(&mut self, token: &Token) {
         let text = token.text(self.source);
         let number = self.names.number(&text);
-        self.names.see(number, false);
+        self.names.see(number, 1, 0);
         let State { chain, whole, .. } = &mut self.state;
         match *chain {
             _ if Identifiers::is_keyword(number) => self.end_chain(),

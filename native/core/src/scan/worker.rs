@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::code;
+use super::code::CodeNames;
 use super::features::Features;
 use super::names::Names;
 use super::outline::Outline;
@@ -11,9 +11,10 @@ use super::plan::{Identifiers, Plan};
 use super::statistics::{Counter, Statistics};
 use super::tally::Tally;
 use super::tokens::TokenCounter;
-use super::words::{ProjectTotals, WordTotals};
+use super::words::{ProjectTotals, WordTable};
 use crate::blocks::Classes;
 use crate::counts::partition;
+use crate::pattern::{Pattern, Starts};
 
 /// Tallies by (project, number of a feature or identifier).
 pub(super) type Tallies = HashMap<(u32, u32), Tally, foldhash::fast::FixedState>;
@@ -37,8 +38,11 @@ pub(super) struct Worker {
     pub(super) namespaces: NamedTallies,
     pub(super) statistics: Statistics,
     document: Features,
+    /// That of the last document.
+    last_project: u32,
     /// Made again for each document, kept for their memory.
     classes: Classes,
+    starts: Starts,
     outline: Outline,
 }
 
@@ -58,7 +62,9 @@ impl Worker {
             namespaces: NamedTallies::default(),
             statistics: Statistics::default(),
             document,
+            last_project: 0,
             classes: Classes::default(),
+            starts: Starts::default(),
             outline: Outline::default(),
         }
     }
@@ -67,23 +73,36 @@ impl Worker {
     pub(super) fn count(&mut self, project: &str, source: &[u8]) {
         self.classes.classify(source);
         let odd = self.outline.draw(source, &self.classes).is_err();
-        let Self { plan, words, lines, names, document, statistics, outline, classes, .. } = self;
+        let Self { plan, words, lines, names, document, statistics, outline, classes, starts, .. } = self;
         let partition = plan.by_project.then(|| partition(project.as_bytes(), plan.word_partitions));
-        let words = words.table(partition);
-        let seen = code::count(plan, source, classes, &outline.regions, words, names, document);
-        if let Some(pattern) = plan.line_pattern {
-            lines.table(partition).count_all(pattern, source, classes);
+        let (words, mut code) =
+            (words.table(partition), CodeNames::new(plan, source, &outline.regions, names, document));
+        starts.find(plan.line_pattern.unwrap_or(plan.pattern), source);
+        if plan.line_pattern.is_some() {
+            lines.table(partition).count_lines(source, starts);
         }
-        statistics.add(Counter::Words, seen.words);
-        statistics.add(Counter::DisabledIdentifiers, seen.disabled);
+        let seen = if plan.pattern == Pattern::NAMES {
+            words.count(source, starts, &mut code)
+        } else {
+            let seen = words.count_nameless(source, starts);
+            starts.find(Pattern::NAMES, source);
+            code.count_all(starts);
+            seen
+        };
+        statistics.add(Counter::Words, seen);
+        statistics.add(Counter::DisabledIdentifiers, code.disabled_names());
         let mut tokens = TokenCounter::new(plan, source, names, document, statistics);
         if odd {
             tokens.count_all();
         } else {
-            tokens.count_parts(outline);
+            tokens.count_parts(outline, classes);
         }
-        statistics.count_document(source);
+        statistics.count_document(source, classes);
         let project = self.project(project);
+        if project != self.last_project {
+            self.close_project();
+            self.last_project = project;
+        }
         self.close_document(project);
     }
 
@@ -99,12 +118,13 @@ impl Worker {
     }
 
     /// Takes out all lines with their counts.
-    pub(super) fn take_lines(&mut self) -> Vec<WordTotals> {
+    pub(super) fn take_lines(&mut self) -> Vec<WordTable> {
         self.lines.take()
     }
 
-    /// Takes out all words with their counts, and forgets every identifier once its namespaces have their names.
-    pub(super) fn take_words(&mut self) -> Vec<WordTotals> {
+    /// Takes out all words with their counts, settles all totals, and forgets every identifier.
+    pub(super) fn take_words(&mut self) -> Vec<WordTable> {
+        self.close_project();
         self.settle_namespaces();
         self.names.forget();
         self.words.take()
@@ -130,7 +150,7 @@ impl Worker {
 
     /// Adds what the document had to the totals of its project.
     fn close_document(&mut self, project: u32) {
-        let Self { names, document, open_namespaces, features, statistics, .. } = self;
+        let Self { names, document, open_namespaces, statistics, .. } = self;
         names.end_document(|number, found, with| {
             let counter = if Identifiers::is_keyword(number) { Counter::Keywords } else { Counter::Identifiers };
             statistics.add(counter, u64::from(found.hits));
@@ -142,6 +162,12 @@ impl Worker {
                 open_namespaces.entry((project, number)).or_default().add(u64::from(found.leading));
             }
         });
-        document.end_document(|feature, hits| features.entry((project, feature)).or_default().add(hits));
+        document.end_document();
+    }
+
+    /// Adds what the last documents had to the totals of their project.
+    fn close_project(&mut self) {
+        let Self { document, features, last_project: project, .. } = self;
+        document.end_project(|feature, tally| features.entry((*project, feature)).or_default().merge(tally));
     }
 }

@@ -172,13 +172,7 @@ impl Encoder {
 }
 
 fn encode_words<T: Id>(starts: &Starts, mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
-    each_run(words.run, |run, start, is_valid| {
-        if is_valid {
-            starts.words(run, start, |ends| words.take_ends(ends, out));
-        } else {
-            words.take_end(run.len(), out);
-        }
-    });
+    starts.all_words(words.run, |ends| words.take_ends(ends, out));
     words.settle_all(out);
 }
 

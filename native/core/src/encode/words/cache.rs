@@ -17,7 +17,7 @@ use arrow_buffer::ToByteSlice;
 use super::key::Key;
 use crate::encode::id::Id;
 use crate::memory::{prefetch, use_large_pages, zeros};
-use crate::short_key::ShortKey;
+use crate::short_key::{KeyPair, ShortKey};
 
 /// Longer words are not kept.
 const MAX_KEPT_BYTES: usize = 256;
@@ -47,7 +47,7 @@ const NOWHERE: u32 = 0;
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct NearLine<T: Id> {
-    keys: [u128; 2],
+    keys: KeyPair,
     found: [WordIds<T>; 2],
 }
 
@@ -160,8 +160,8 @@ impl<T: Id> WordCache<T> {
     #[allow(clippy::inline_always, reason = "for each word")]
     pub(crate) fn near(&self, short: ShortKey, line: u16) -> (WordIds<T>, bool) {
         let line = &self.near[usize::from(line) % NEAR_LINES];
-        let [first, second] = line.keys.map(|key| key == short.number());
-        (line.found[usize::from(second)], first | second)
+        let (way, is_near) = line.keys.find(short);
+        (line.found[way], is_near)
     }
 
     /// Asks for the line of the index where a word belongs.
@@ -217,7 +217,8 @@ impl<T: Id> WordCache<T> {
             return;
         }
         let line = &mut self.near[near_line(short)];
-        (line.keys, line.found) = ([short.number(), line.keys[0]], [found, line.found[0]]);
+        line.keys.push(short);
+        line.found = [found, line.found[0]];
     }
 
     /// Appends the ids that a word becomes to `out`; `false` if the word is not kept.

@@ -217,3 +217,18 @@ fn counts_of_many_documents_equal_those_of_the_readable_twin() {
     let documents: Vec<_> = owned.iter().map(|(project, source)| (project.as_str(), source.as_slice())).collect();
     check(&scan(&documents, 2, 777), &documents);
 }
+
+/// More short names than are kept near, most of them several times in a document, and each with and without a mark.
+#[test]
+fn counts_of_documents_with_many_names_equal_those_of_the_readable_twin() {
+    let document = |at: usize| {
+        let name = |word: usize| format!("read{}", (word * word * 7 + at * 31) % 30_011);
+        let code = |word| format!("{0} .{0}({1}::{0}) ", name(word), name(word / 3));
+        (format!("project-{}", at % 2), (0..9_000).map(code).collect::<String>().into_bytes())
+    };
+    let owned: Vec<_> = (0..4).map(document).collect();
+    let documents: Vec<_> = owned.iter().map(|(project, source)| (project.as_str(), source.as_slice())).collect();
+    for threads in [1, 2] {
+        check(&scan(&documents, threads, 1), &documents);
+    }
+}

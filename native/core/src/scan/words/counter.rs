@@ -7,11 +7,10 @@ use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use rayon::ThreadPool;
 
 use super::sums;
-use super::table::WordTotals;
+use super::totals::WordTotals;
 use crate::Result;
-use crate::blocks::Classes;
 use crate::counts::words_schema;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Starts};
 use crate::scan::input::{contents, scan_threads};
 
 /// Counts the words of documents, or their lines, if the pattern cuts lines.
@@ -27,7 +26,7 @@ pub struct WordCounter {
 struct Worker {
     words: WordTotals,
     /// Made again for each document, kept for their memory.
-    classes: Classes,
+    starts: Starts,
 }
 
 impl WordCounter {
@@ -39,7 +38,7 @@ impl WordCounter {
     pub fn new(pattern: &str, threads: usize) -> Result<Self> {
         let pattern = Pattern::by_name(pattern)?;
         let pool = scan_threads(threads)?;
-        let worker = |_| Worker { words: WordTotals::new(usize::MAX), classes: Classes::default() };
+        let worker = |_| Worker { words: WordTotals::new(usize::MAX, None), starts: Starts::default() };
         Ok(Self { pattern, pool, workers: (0..threads).map(worker).collect() })
     }
 
@@ -74,7 +73,7 @@ impl WordCounter {
         let tables: Vec<_> = self
             .workers
             .iter_mut()
-            .map(|worker| std::mem::replace(&mut worker.words, WordTotals::new(usize::MAX)))
+            .map(|worker| std::mem::replace(&mut worker.words, WordTotals::new(usize::MAX, None)).finish())
             .collect();
         let batches = self.pool.install(|| sums::add_up(&tables))?;
         Ok(RecordBatchIterator::new(batches.into_iter().map(Ok), Arc::new(words_schema())))
@@ -83,8 +82,12 @@ impl WordCounter {
 
 impl Worker {
     fn count(&mut self, pattern: Pattern, source: &[u8]) {
-        let Self { words, classes } = self;
-        pattern.classify(source, classes);
-        words.count_all(pattern, source, classes);
+        let Self { words, starts } = self;
+        starts.find(pattern, source);
+        if pattern.is_lines() {
+            words.count_lines(source, starts);
+        } else {
+            words.count_nameless(source, starts);
+        }
     }
 }

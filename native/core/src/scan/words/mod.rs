@@ -2,9 +2,14 @@
 
 mod by_project;
 mod counter;
+mod near;
 mod sums;
 mod table;
+mod totals;
+mod uses;
+mod waiting;
 
 pub(super) use by_project::ProjectTotals;
 pub use counter::WordCounter;
-pub(super) use table::{Use, WordTotals};
+pub(super) use table::WordTable;
+pub(super) use uses::{Naming, Use};

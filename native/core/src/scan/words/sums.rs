@@ -6,7 +6,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use rayon::prelude::*;
 
-use super::table::{AHEAD, CountedWord, WordTotals};
+use super::table::{AHEAD, CountedWord, WordTable};
 use crate::Result;
 use crate::counts::WordBatch;
 use crate::short_key::KEY_BYTES;
@@ -16,8 +16,8 @@ const RANGE_BYTES: usize = 1 << 21;
 
 /// Every word of `tables` once, with the sum of its counts, by hash; words of one hash bytewise. The order of rows
 /// depends on nothing but the words, where batches end also on the tables. Uses the current thread pool.
-pub(super) fn add_up(tables: &[WordTotals]) -> Result<Vec<RecordBatch>> {
-    let bytes: usize = tables.iter().map(WordTotals::text_bytes).sum();
+pub(super) fn add_up(tables: &[WordTable]) -> Result<Vec<RecordBatch>> {
+    let bytes: usize = tables.iter().map(WordTable::text_bytes).sum();
     let ranges = (bytes / RANGE_BYTES + 1) as u64;
     let border = |number: u64| (number << u32::BITS) / ranges;
     let range = |number| words_within(tables, border(number)..border(number + 1));
@@ -25,7 +25,7 @@ pub(super) fn add_up(tables: &[WordTotals]) -> Result<Vec<RecordBatch>> {
     Ok(batches?.into_iter().flatten().collect())
 }
 
-fn words_within(tables: &[WordTotals], hashes: Range<u64>) -> Result<Vec<RecordBatch>> {
+fn words_within(tables: &[WordTable], hashes: Range<u64>) -> Result<Vec<RecordBatch>> {
     let mut words: Vec<CountedWord> = tables.iter().flat_map(|table| table.within(hashes.clone())).collect();
     words.sort_unstable_by(CountedWord::order);
     let (mut batches, mut batch) = (Vec::new(), WordBatch::default());

@@ -1,89 +1,22 @@
-//! The words of one thread with their totals.
-//!
-//! One table holds every word, two of them a cache line. Words are taken in batches: the memory where they belong is
-//! on its way while the next ones are cut.
+//! The words of one thread with their totals, in one table, two of them a cache line.
 
 use std::cmp::Ordering;
-use std::hash::BuildHasher;
 use std::ops::Range;
 
-use foldhash::fast::FixedState;
-
-use crate::blocks::Classes;
+use super::waiting::WaitingWord;
 use crate::counts::Words;
-use crate::lexer::continues_identifier;
 use crate::memory::{prefetch, use_large_pages};
-use crate::pattern::Pattern;
-use crate::scan::names::Names;
-use crate::short_key::{KEY_BYTES, MAX_SHORT_BYTES, ShortKey};
-
-const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
-
-/// What a word of a document is.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::scan) enum Use {
-    /// A word.
-    #[default]
-    Word,
-    /// A word that is an identifier or keyword in code, with or without one byte in front.
-    Name,
-    /// The same, leading a chain `a::b`.
-    Leading,
-}
-
-/// What becomes of the words that are names.
-pub(in crate::scan) trait Naming {
-    /// Takes note of a word that is a name; `number` is the one of its slot, zero as long as none was given.
-    fn note(&mut self, word: &[u8], number: &mut u32, leading: bool);
-}
-
-impl Naming for Names {
-    #[inline]
-    fn note(&mut self, word: &[u8], number: &mut u32, leading: bool) {
-        if *number == 0 {
-            *number = 1 + self.number(name(word));
-        }
-        self.see(*number - 1, leading);
-    }
-}
-
-/// Of words that are only counted none is a name.
-struct Nameless;
-
-impl Naming for Nameless {
-    #[inline]
-    fn note(&mut self, _: &[u8], _: &mut u32, _: bool) {}
-}
-
-/// A word of a document that waits to be counted.
-#[derive(Clone, Copy, Default)]
-struct WaitingWord {
-    key: ShortKey,
-    /// The high bits of its hash, more than any table has slots.
-    hash: u32,
-    start: u32,
-    end: u32,
-    used: Use,
-}
-
-impl WaitingWord {
-    fn text<'a>(&self, source: &'a [u8]) -> &'a [u8] {
-        &source[self.start as usize..self.end as usize]
-    }
-}
-
-/// How many words wait for each other.
-const BATCH: usize = 32;
+use crate::short_key::{KEY_BYTES, ShortKey};
 
 /// A word, half a cache line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
-struct Slot {
+pub(super) struct Slot {
     /// Of a long word with its place in the arena, where its length comes first.
     key: ShortKey,
-    count: u64,
+    pub(super) count: u64,
     /// One more than the number of the name that it is; zero if it is none, or that is not known.
-    name: u32,
+    pub(super) name: u32,
 }
 
 impl Slot {
@@ -111,7 +44,7 @@ const LENGTH_BYTES: usize = 4;
 
 /// All words. A word is in the slot that the high bits of its hash tell, or in the first free one behind it. So the
 /// words of any table are nearly in the order of their hashes.
-pub(in crate::scan) struct WordTotals {
+pub(in crate::scan) struct WordTable {
     slots: Vec<Slot>,
     used: usize,
     /// The partition of all its words, if they have one together.
@@ -119,100 +52,35 @@ pub(in crate::scan) struct WordTotals {
     /// Up to so many bytes, the slots may grow to four times what they are.
     share_bytes: usize,
     arena: Vec<u8>,
-    waiting: [WaitingWord; BATCH],
-    /// How many wait.
-    length: usize,
-    /// Which of them are too long for a slot, and how many these are.
-    long: [u8; BATCH],
-    long_length: usize,
 }
 
-impl WordTotals {
+impl WordTable {
     /// An empty table of one that may take `share_bytes`; it grows beyond that, to twice its size at a time.
-    pub(in crate::scan) fn new(share_bytes: usize) -> Self {
-        Self {
-            slots: table(LEAST_SLOTS),
-            used: 0,
-            partition: None,
-            share_bytes,
-            arena: Vec::new(),
-            waiting: [WaitingWord::default(); BATCH],
-            length: 0,
-            long: [0; BATCH],
-            long_length: 0,
-        }
+    pub(super) fn new(share_bytes: usize, partition: Option<u32>) -> Self {
+        Self { slots: table(LEAST_SLOTS), used: 0, partition, share_bytes, arena: Vec::new() }
     }
 
-    /// Puts all words into one partition.
-    pub(in crate::scan) fn in_partition(self, partition: Option<u32>) -> Self {
-        Self { partition, ..self }
-    }
-
-    /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name; returns how
-    /// many there are.
-    pub(in crate::scan) fn count_all(&mut self, pattern: Pattern, source: &[u8], classes: &Classes) -> u64 {
-        let mut words = 0;
-        pattern.split_classified(source, classes, |_, start, end| {
-            words += 1;
-            self.count(source, [start, end], Use::Word, &mut Nameless);
-        });
-        self.settle(source, &mut Nameless);
-        words
-    }
-
-    /// Counts the word `source[start..end]`; [`Self::settle`] must come before another source.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a call for each word is a tenth of what it does")]
-    pub(in crate::scan) fn count(
-        &mut self,
-        source: &[u8],
-        [start, end]: [usize; 2],
-        used: Use,
-        names: &mut impl Naming,
-    ) {
-        let key = if end - start <= MAX_SHORT_BYTES {
-            ShortKey::new(source, start, end)
-        } else {
-            self.long[self.long_length % BATCH] = self.length as u8;
-            self.long_length += 1;
-            ShortKey::of_hash(LONG_HASH.hash_one(&source[start..end]))
-        };
-        let hash = (key.hash() >> 32) as u32;
-        prefetch(&self.slots[home(hash, self.slots.len())]);
-        let [start, end] = [start as u32, end as u32];
-        self.waiting[self.length % BATCH] = WaitingWord { key, hash, start, end, used };
-        self.length += 1;
-        if self.length == BATCH {
-            self.settle(source, names);
-        }
-    }
-
-    /// Counts what waits.
-    pub(in crate::scan) fn settle(&mut self, source: &[u8], names: &mut impl Naming) {
-        let waiting = self.waiting;
-        for &at in &self.long[..self.long_length] {
-            self.prefetch_text(&self.slots[home(waiting[usize::from(at) % BATCH].hash, self.slots.len())]);
-        }
-        self.long_length = 0;
-        for word in &waiting[..self.length] {
-            let at = self.find_or_insert(word, source);
-            let slot = &mut self.slots[at];
-            slot.count += 1;
-            if word.used != Use::Word {
-                names.note(word.text(source), &mut slot.name, word.used == Use::Leading);
-            }
-        }
-        self.length = 0;
-    }
-
+    /// Asks for the slot of a hash.
     #[inline]
-    fn find_or_insert(&mut self, word: &WaitingWord, source: &[u8]) -> usize {
+    pub(super) fn prefetch(&self, hash: u32) {
+        prefetch(&self.slots[home(hash, self.slots.len())]);
+    }
+
+    /// Asks for the bytes of the long word in the slot of a hash.
+    #[inline]
+    pub(super) fn prefetch_long(&self, hash: u32) {
+        self.prefetch_text(&self.slots[home(hash, self.slots.len())]);
+    }
+
+    /// The slot of a word of `source`, which is put there if it is new.
+    #[inline]
+    pub(super) fn find_or_insert(&mut self, word: &WaitingWord, source: &[u8]) -> &mut Slot {
         let mask = self.slots.len() - 1;
         let mut at = home(word.hash, self.slots.len());
         loop {
             let slot = &self.slots[at];
             if slot.key.low() == word.key.low() && self.is_same(slot, word, source) {
-                return at;
+                return &mut self.slots[at];
             }
             if slot.is_free() {
                 return self.insert(word, at, source);
@@ -225,27 +93,29 @@ impl WordTotals {
     #[inline]
     fn is_same(&self, slot: &Slot, word: &WaitingWord, source: &[u8]) -> bool {
         if word.key.is_long() {
-            slot.key.is_long() && self.long_text(slot) == word.text(source)
+            slot.key.is_long() && self.long_text(slot) == word.text(source, &mut [0; KEY_BYTES])
         } else {
             slot.key == word.key
         }
     }
 
     #[cold]
-    fn insert(&mut self, word: &WaitingWord, mut at: usize, source: &[u8]) -> usize {
+    fn insert(&mut self, word: &WaitingWord, mut at: usize, source: &[u8]) -> &mut Slot {
         if (self.used + 1) * 3 > self.slots.len() * 2 {
             self.grow();
             at = free(&self.slots, word.hash);
         }
         self.used += 1;
-        let WaitingWord { mut key, start, end, .. } = *word;
+        let mut key = word.key;
         if key.is_long() {
             key = key.with_place(self.arena.len());
-            self.arena.extend_from_slice(&(end - start).to_le_bytes());
-            self.arena.extend_from_slice(word.text(source));
+            let mut buffer = [0; KEY_BYTES];
+            let text = word.text(source, &mut buffer);
+            self.arena.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            self.arena.extend_from_slice(text);
         }
         self.slots[at] = Slot { key, ..Slot::default() };
-        at
+        &mut self.slots[at]
     }
 
     #[cold]
@@ -310,7 +180,7 @@ impl WordTotals {
 /// A word of a table.
 #[derive(Clone, Copy)]
 pub(in crate::scan) struct CountedWord<'a> {
-    words: &'a WordTotals,
+    words: &'a WordTable,
     slot: &'a Slot,
     /// The high bits of its hash.
     pub(in crate::scan) hash: u32,
@@ -362,15 +232,7 @@ fn home(hash: u32, slots: usize) -> usize {
     ((u64::from(hash) * slots as u64) >> 32) as usize
 }
 
-/// The identifier that a word is, without the byte that may be in front of it.
-fn name(word: &[u8]) -> &[u8] {
-    match word {
-        [first, rest @ ..] if !continues_identifier(*first) => rest,
-        _ => word,
-    }
-}
-
-impl Words for WordTotals {
+impl Words for WordTable {
     fn partition(&self) -> Option<u32> {
         self.partition
     }
