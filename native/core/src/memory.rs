@@ -10,6 +10,14 @@ pub(crate) fn use_large_pages<T>(memory: &mut Vec<T>) {
     advise(memory.spare_capacity_mut());
 }
 
+/// Makes a vector of so many defaults, on large pages if it is large.
+pub(crate) fn defaults<T: Clone + Default>(len: usize) -> Vec<T> {
+    let mut memory = Vec::with_capacity(len);
+    use_large_pages(&mut memory);
+    memory.resize(len, T::default());
+    memory
+}
+
 /// Makes a vector of zeros, on large pages if it is large; memory is taken when it is written to.
 pub(crate) fn zeros<T: Copy + Default>(len: usize) -> Vec<T> {
     let mut memory = vec![T::default(); len];

@@ -99,6 +99,24 @@ impl ShortKey {
     }
 }
 
+/// A key that need not lie at a multiple of 16 bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StoredKey([u64; 2]);
+
+impl From<ShortKey> for StoredKey {
+    #[inline]
+    fn from(key: ShortKey) -> Self {
+        Self([key.low(), (key.0 >> u64::BITS) as u64])
+    }
+}
+
+impl From<StoredKey> for ShortKey {
+    #[inline]
+    fn from(StoredKey([low, high]): StoredKey) -> Self {
+        Self(u128::from(high) << u64::BITS | u128::from(low))
+    }
+}
+
 /// Two keys side by side, as a line of a near table has them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct KeyPair([u128; 2]);
@@ -131,13 +149,22 @@ impl KeyPair {
     }
 }
 
-/// Packs a word at the very end of a text.
+/// Packs a word at the very end of a text: its first and its last bytes, which may overlap.
 #[inline(never)]
 fn pack_last(word: &[u8]) -> u128 {
-    if word.len() > MAX_SHORT_BYTES {
-        return 0;
+    let length = word.len();
+    match (word.first_chunk(), word.last_chunk(), word.first_chunk(), word.last_chunk()) {
+        _ if length > MAX_SHORT_BYTES => 0,
+        (Some(&first), Some(&last), ..) => {
+            let last = u128::from(u64::from_le_bytes(last)) << u64::BITS >> (8 * (KEY_BYTES - length));
+            u128::from(u64::from_le_bytes(first)) | last
+        }
+        (.., Some(&first), Some(&last)) => {
+            let last = u64::from(u32::from_le_bytes(last)) << u32::BITS >> (8 * (size_of::<u64>() - length));
+            u128::from(u64::from(u32::from_le_bytes(first)) | last)
+        }
+        _ => word.iter().rev().fold(0, |packed, &byte| packed << 8 | u128::from(byte)),
     }
-    word.iter().rev().fold(0, |packed, &byte| packed << 8 | u128::from(byte))
 }
 
 /// Mixes two numbers: the halves of a product, as wyhash does it (<https://github.com/wangyi-fudan/wyhash>).

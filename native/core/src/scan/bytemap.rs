@@ -4,15 +4,22 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-use crate::short_key::{KEY_BYTES, MAX_SHORT_BYTES, ShortKey};
+use crate::memory::{defaults, prefetch};
+use crate::short_key::{KEY_BYTES, MAX_SHORT_BYTES, ShortKey, StoredKey};
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
 /// A key and its value.
 #[derive(Clone, Copy, Default)]
 struct Slot<V> {
-    key: ShortKey,
+    key: StoredKey,
     value: V,
+}
+
+impl<V> Slot<V> {
+    fn is_free(&self) -> bool {
+        self.key == StoredKey::default()
+    }
 }
 
 /// A map from [`ShortKey`] keys to `V`, by linear probing.
@@ -35,10 +42,16 @@ impl<V: Copy + Default> ShortTable<V> {
     #[inline]
     fn entry(&mut self, key: ShortKey) -> &mut V {
         let mut at = self.find(key);
-        if self.slots[at].key.is_none() {
+        if self.slots[at].is_free() {
             at = self.insert(key, at);
         }
         &mut self.slots[at].value
+    }
+
+    /// Asks for the slot of `key`.
+    #[inline]
+    fn prefetch(&self, key: ShortKey) {
+        prefetch(&self.slots[key.hash() as usize & (self.slots.len() - 1)]);
     }
 
     /// The slot of `key`, or the free slot for it.
@@ -46,7 +59,8 @@ impl<V: Copy + Default> ShortTable<V> {
     fn find(&self, key: ShortKey) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = key.hash() as usize & mask;
-        while self.slots[at].key != key && !self.slots[at].key.is_none() {
+        let stored = StoredKey::from(key);
+        while self.slots[at].key != stored && !self.slots[at].is_free() {
             at = (at + 1) & mask;
         }
         at
@@ -59,15 +73,15 @@ impl<V: Copy + Default> ShortTable<V> {
             at = self.find(key);
         }
         self.used += 1;
-        self.slots[at].key = key;
+        self.slots[at].key = key.into();
         at
     }
 
     fn grow(&mut self) {
-        let larger = vec![Slot::default(); self.slots.len() * 2];
+        let larger = defaults(self.slots.len() * 2);
         for slot in std::mem::replace(&mut self.slots, larger) {
-            if !slot.key.is_none() {
-                let at = self.find(slot.key);
+            if !slot.is_free() {
+                let at = self.find(slot.key.into());
                 self.slots[at] = slot;
             }
         }
@@ -75,7 +89,7 @@ impl<V: Copy + Default> ShortTable<V> {
 
     /// Every key with its value, in no particular order.
     fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
-        self.slots.iter().filter(|slot| !slot.key.is_none())
+        self.slots.iter().filter(|slot| !slot.is_free())
     }
 }
 
@@ -104,6 +118,14 @@ impl<V: Copy + Default> ByteMap<V> {
         self.short.memory_bytes() + self.long.allocation_size() + self.arena.capacity()
     }
 
+    /// Asks for where the value of `key` is, if it is short.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &[u8]) {
+        if key.len() <= MAX_SHORT_BYTES {
+            self.short.prefetch(ShortKey::new(key, 0, key.len()));
+        }
+    }
+
     /// The value of `key`, which is added if it is new.
     #[inline]
     pub(super) fn entry(&mut self, key: &[u8]) -> &mut V {
@@ -129,7 +151,7 @@ impl<V: Copy + Default> ByteMap<V> {
     pub(super) fn for_each(&self, mut each: impl FnMut(&[u8], V)) {
         let mut buffer = [0; KEY_BYTES];
         for slot in self.short.iter() {
-            each(slot.key.bytes(&mut buffer), slot.value);
+            each(ShortKey::from(slot.key).bytes(&mut buffer), slot.value);
         }
         for entry in &self.long {
             each(&self.arena[entry.start..entry.start + entry.length], entry.value);

@@ -11,9 +11,6 @@ use super::words::{Naming, Use};
 use crate::lexer::continues_identifier;
 use crate::pattern::Starts;
 
-/// How many words are looked at together.
-const BATCH: usize = 64;
-
 /// Finds the names among the words of a document: those identifiers that are outside all regions.
 pub(super) struct CodeNames<'a> {
     plan: &'a Plan,
@@ -42,7 +39,7 @@ impl<'a> CodeNames<'a> {
     pub(super) fn count_all(&mut self, starts: &Starts) {
         let (source, mut start) = (self.source, 0);
         let mut each = |end: usize| {
-            if may_be_name(source, start) {
+            if self.may_be_name(start) {
                 let used = self.use_of(start, end);
                 if used != Use::Word {
                     let number = self.number(&source[start..end]);
@@ -58,9 +55,16 @@ impl<'a> CodeNames<'a> {
     pub(super) fn disabled_names(&self) -> u64 {
         self.disabled
     }
+}
 
-    /// What a word is that may be a name.
+impl Naming for CodeNames<'_> {
     #[inline]
+    fn may_be_name(&self, start: usize) -> bool {
+        may_be_name(self.source, start)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "for each name")]
     fn use_of(&mut self, start: usize, end: usize) -> Use {
         let Self { plan, source, features, code, chain, .. } = self;
         let name = start + usize::from(!continues_identifier(source[start]));
@@ -71,7 +75,7 @@ impl<'a> CodeNames<'a> {
             self.disabled += 1;
             return Use::Word;
         }
-        if source[end..].starts_with(b"::") {
+        if source[end..].first_chunk() == Some(b"::") {
             return if chain.leads(source, name, end) { Use::Leading } else { Use::Name };
         }
         if chain.scope_end == name && chain.start < name && !plan.qualified.is_empty() {
@@ -79,34 +83,26 @@ impl<'a> CodeNames<'a> {
         }
         Use::Name
     }
-}
 
-impl Naming for CodeNames<'_> {
-    #[inline]
-    fn uses(&mut self, mut start: usize, ends: &[u32], uses: &mut [Use]) {
-        uses.fill(Use::Word);
-        for (ends, uses) in ends.chunks(BATCH).zip(uses.chunks_mut(BATCH)) {
-            let (mut words, mut count) = ([(0, 0_u8); BATCH], 0);
-            for (index, &end) in (0..).zip(ends) {
-                words[count % BATCH] = (start as u32, index);
-                count += usize::from(may_be_name(self.source, start));
-                start = end as usize;
-            }
-            for &(start, index) in &words[..count] {
-                let index = usize::from(index);
-                uses[index] = self.use_of(start as usize, ends[index] as usize);
-            }
-        }
+    fn prefetch(&self, word: &[u8]) {
+        self.names.prefetch(name(word));
     }
 
     fn number(&mut self, word: &[u8]) -> u32 {
-        let marked = word.first().is_some_and(|&first| !continues_identifier(first));
-        self.names.number(&word[usize::from(marked)..])
+        self.names.number(name(word))
     }
 
     #[inline]
     fn add(&mut self, number: u32, hits: u32, leading: u32) {
         self.names.see(number, hits, leading);
+    }
+}
+
+/// The identifier that a word is, without the byte that may be in front of it.
+fn name(word: &[u8]) -> &[u8] {
+    match word {
+        [first, rest @ ..] if !continues_identifier(*first) => rest,
+        _ => word,
     }
 }
 
@@ -135,7 +131,7 @@ static FLAGS: [u8; 256] = {
 fn may_be_name(source: &[u8], start: usize) -> bool {
     let first = FLAGS[usize::from(source[start])];
     let second = source.get(start + 1).map_or(0, |&byte| FLAGS[usize::from(byte)]);
-    (first | first / FRONT & second) & LETTER != 0
+    (first | ((first / FRONT) & second)) & LETTER != 0
 }
 
 /// Counts the candidates that are the chain of names `whole`, whose last name begins at `last`.
@@ -164,13 +160,22 @@ impl<'a> Code<'a> {
     const NONE: Region = Region { start: usize::MAX, end: usize::MAX, disabled: false };
 
     /// Whether `start..end` lies outside all regions. Asked for ranges in order.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "for each name")]
     fn has(&mut self, start: usize, end: usize) -> bool {
+        if start >= self.next.end {
+            self.go_on(start);
+        }
+        end <= self.next.start
+    }
+
+    /// Goes on to the region that ends behind `start`.
+    #[inline(never)]
+    fn go_on(&mut self, start: usize) {
         while start >= self.next.end {
             self.disabled = self.next.disabled;
             self.next = self.regions.next().copied().unwrap_or(Self::NONE);
         }
-        end <= self.next.start
     }
 }
 
@@ -184,7 +189,7 @@ struct Chain {
 
 impl Chain {
     /// Takes note of the name at `name..end`, which `::` follows, and says whether it leads the chain.
-    #[inline]
+    #[inline(never)]
     fn leads(&mut self, source: &[u8], name: usize, end: usize) -> bool {
         if is_keyword(&source[name..end]) {
             return false;

@@ -5,7 +5,7 @@ use crate::blocks::{BYTES, Block, Classes};
 /// The lines of a document that all end with `\n`, and of which none is indented with both tabs and spaces.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
-    pub(super) lines: u64,
+    pub(super) all: u64,
     pub(super) endings: u64,
     pub(super) blank: u64,
     /// Those that are not blank and begin with tabs,
@@ -62,7 +62,7 @@ impl Lines {
 
     /// Adds what is behind the last line ending.
     fn add_last(&mut self, source: &[u8]) {
-        self.lines = self.endings + u64::from(source.last().is_some_and(|&byte| byte != b'\n'));
+        self.all = self.endings + u64::from(source.last().is_some_and(|&byte| byte != b'\n'));
         let blanks = source.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let is_blank = blanks > 0 && source[..source.len() - blanks].last().is_none_or(|&byte| byte == b'\n');
         if is_blank {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::families::{Families, FamiliesOf, NONE};
 use super::keywords::KEYWORDS;
 use super::plan::{Identifiers, Plan};
+use crate::memory::defaults;
 
 /// What the last document that has a name has of it.
 #[derive(Clone, Copy, Default)]
@@ -47,6 +48,12 @@ impl Names {
         *self = Self { families, ..Self::new(Arc::clone(&self.plan)) };
     }
 
+    /// Asks for where the number of a name is.
+    #[inline]
+    pub(super) fn prefetch(&self, name: &[u8]) {
+        self.identifiers.prefetch_number(name);
+    }
+
     /// The number of a name.
     pub(super) fn number(&mut self, name: &[u8]) -> u32 {
         let number = self.identifiers.number(&self.plan, name);
@@ -72,7 +79,9 @@ impl Names {
     #[inline]
     fn occurrences(&mut self, number: u32) -> &mut Occurrences {
         if number as usize >= self.occurrences.len() {
-            self.occurrences.resize((number as usize + 1).next_power_of_two(), Occurrences::default());
+            let mut larger = defaults((number as usize + 1).next_power_of_two());
+            larger[..self.occurrences.len()].copy_from_slice(&self.occurrences);
+            self.occurrences = larger;
         }
         let occurrences = &mut self.occurrences[number as usize];
         if occurrences.document != self.document {

@@ -245,6 +245,7 @@ impl Identifiers {
         table.number(identifier, |features| {
             features.push(KEYWORDS.len() as u32 + Style::of(identifier) as u32);
             features.extend(plan.identifiers.get(identifier).into_iter().flatten());
+            components(identifier, buffer, |component| known.numbers.prefetch(component));
             plan.prefixes.append(identifier, features);
             components(identifier, buffer, |component| {
                 let number = known.number(component, |features| plan.morphemes.append(component, features));
@@ -262,6 +263,12 @@ impl Identifiers {
     /// The features of the identifier of that number, each as often as it has it.
     pub(super) fn features(&self, number: u32) -> &[u32] {
         self.table.features(number)
+    }
+
+    /// Asks for where the number of `identifier` is.
+    #[inline]
+    pub(super) fn prefetch_number(&self, identifier: &[u8]) {
+        self.table.numbers.prefetch(identifier);
     }
 
     /// Asks for where the features of the identifier of that number are.

@@ -154,7 +154,7 @@ impl Statistics {
     }
 
     fn add_lines(&mut self, lines: &Lines) {
-        self.add(Counter::Lines, lines.lines);
+        self.add(Counter::Lines, lines.all);
         self.add(Counter::LineEndingsLf, lines.endings);
         self.add(Counter::LinesBlank, lines.blank);
         self.add(Counter::IndentationTabs, lines.tabs);

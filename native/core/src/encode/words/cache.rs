@@ -16,7 +16,7 @@ use arrow_buffer::ToByteSlice;
 
 use super::key::Key;
 use crate::encode::id::Id;
-use crate::memory::{prefetch, use_large_pages, zeros};
+use crate::memory::{defaults, prefetch, zeros};
 use crate::short_key::{KeyPair, ShortKey};
 
 /// Longer words are not kept.
@@ -129,19 +129,11 @@ fn tag(key: Key) -> u16 {
     (key.hash >> 48) as u16
 }
 
-/// A vector of so many defaults, on large pages.
-fn table<V: Clone + Default>(length: usize) -> Vec<V> {
-    let mut table = Vec::with_capacity(length);
-    use_large_pages(&mut table);
-    table.resize(length, V::default());
-    table
-}
-
 impl<T: Id> WordCache<T> {
     /// Makes an empty cache.
     pub(crate) fn new() -> Self {
         let near = Box::new([NearLine::default(); NEAR_LINES]);
-        let (index, records) = (table(INDEX_LINES), zeros(PARTS * PART_BYTES + READ_BYTES));
+        let (index, records) = (defaults(INDEX_LINES), zeros(PARTS * PART_BYTES + READ_BYTES));
         // The first byte is left out: no record is nowhere.
         Self { near, index, records, next: 1, part_end: PART_BYTES, turn: 0 }
     }

@@ -9,7 +9,7 @@ use crate::memory::prefetch;
 use crate::short_key::{KeyPair, ShortKey};
 
 /// Lines of the table.
-const LINES: usize = 1 << 12;
+const LINES: usize = 1 << 13;
 /// Words in a line.
 const WAYS: usize = 2;
 
@@ -45,6 +45,15 @@ impl Counted {
     }
 }
 
+/// A word that comes next.
+#[derive(Clone, Copy, Default)]
+pub(super) struct NextWord {
+    pub(super) key: ShortKey,
+    /// Its line in the table.
+    pub(super) line: u16,
+    pub(super) used: Use,
+}
+
 /// A word that has lost its place, or the counts of one that keeps it.
 #[derive(Clone, Copy)]
 pub(super) struct Leaving {
@@ -68,6 +77,7 @@ pub(super) struct NearWords {
 }
 
 impl Default for NearWords {
+    #[allow(clippy::large_stack_arrays, reason = "256 KiB, once for each table")]
     fn default() -> Self {
         let (lines, last) = (Box::new([Line::default(); LINES]), Box::new([0; LINES]));
         Self { lines, last, named: Vec::new(), length: 0 }
@@ -84,34 +94,38 @@ impl NearWords {
         line as u16
     }
 
-    /// Counts those of the words `keys` that are here, each in its line; writes the indices of the others to `rest`, which
-    /// is as long, and returns how many they are.
+    /// Counts those of `words` that are here; writes the indices of the others to `rest`, which is as long, and returns
+    /// how many they are.
     #[inline]
-    pub(super) fn count(&mut self, keys: &[ShortKey], lines: &[u16], uses: &[Use], rest: &mut [u16]) -> usize {
-        self.make_room(keys.len());
-        let Self { lines: table, last, named, length } = self;
-        let mut missing = 0;
-        for (index, ((&key, &number), &used)) in keys.iter().zip(lines).zip(uses).enumerate() {
-            let number = usize::from(number) % LINES;
-            let line = &mut table[number];
-            let (way, is_near) = line.keys.find(key);
-            let near = u32::from(is_near);
-            let named_here = near & u32::from(used != Use::Word);
-            named[*length] = place(number, way);
-            *length += usize::from(named_here & u32::from(line.hits[way] == 0) != 0);
+    pub(super) fn count(&mut self, words: &[NextWord], rest: &mut [u16]) -> usize {
+        self.make_room(words.len());
+        let Self { lines, last, named, length } = self;
+        let (mut missing, mut names) = (0, *length);
+        for (index, word) in words.iter().enumerate() {
+            let number = usize::from(word.line) % LINES;
+            let line = &mut lines[number];
+            let (way, is_near) = line.keys.find(word.key);
+            let (near, hits) = (u32::from(is_near), line.hits[way]);
+            let name = near & u32::from(word.used != Use::Word);
+            named[names] = place(number, way);
+            names += usize::from(hits == 0) & name as usize;
             line.counts[way] += near;
-            line.hits[way] += named_here;
-            line.leading[way] += near & u32::from(used == Use::Leading);
-            last[number] = if is_near { way as u8 } else { last[number] };
+            line.hits[way] = hits + name;
+            if word.used == Use::Leading {
+                line.leading[way] += near;
+            }
+            // A choice would be a branch that is hard to foresee.
+            last[number] = way as u8 | (last[number] & !(near as u8));
             rest[missing] = index as u16;
             missing += usize::from(!is_near);
         }
+        *length = names;
         missing
     }
 
     /// Counts a word of this line that was not here, unless it came meanwhile; returns the one whose place it takes.
-    pub(super) fn insert(&mut self, key: ShortKey, number: u16, used: Use) -> Option<Leaving> {
-        let number = usize::from(number) % LINES;
+    pub(super) fn insert(&mut self, NextWord { key, line, used }: NextWord) -> Option<Leaving> {
+        let number = usize::from(line) % LINES;
         let line = &mut self.lines[number];
         let (way, is_near) = line.keys.find(key);
         let (way, leaving) = if is_near { (way, None) } else { line.replace(key, usize::from(self.last[number] ^ 1)) };

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::waiting::WaitingWord;
 use crate::counts::Words;
-use crate::memory::{prefetch, use_large_pages};
+use crate::memory::{defaults, prefetch};
 use crate::short_key::{KEY_BYTES, ShortKey};
 
 /// A word, half a cache line.
@@ -57,7 +57,7 @@ pub(in crate::scan) struct WordTable {
 impl WordTable {
     /// An empty table of one that may take `share_bytes`; it grows beyond that, to twice its size at a time.
     pub(super) fn new(share_bytes: usize, partition: Option<u32>) -> Self {
-        Self { slots: table(LEAST_SLOTS), used: 0, partition, share_bytes, arena: Vec::new() }
+        Self { slots: defaults(LEAST_SLOTS), used: 0, partition, share_bytes, arena: Vec::new() }
     }
 
     /// Asks for the slot of a hash.
@@ -122,7 +122,7 @@ impl WordTable {
     fn grow(&mut self) {
         let four_times = 4 * self.slots.len();
         let is_small = self.slots.len() < MANY_SLOTS && four_times * size_of::<Slot>() <= self.share_bytes;
-        let larger = table(if is_small { four_times } else { 2 * self.slots.len() });
+        let larger = defaults(if is_small { four_times } else { 2 * self.slots.len() });
         for slot in std::mem::replace(&mut self.slots, larger) {
             if !slot.is_free() {
                 let at = free(&self.slots, slot.hash());
@@ -206,14 +206,6 @@ impl CountedWord<'_> {
         let (mut left, mut right) = ([0; KEY_BYTES], [0; KEY_BYTES]);
         self.hash.cmp(&other.hash).then_with(|| self.text(&mut left).cmp(other.text(&mut right)))
     }
-}
-
-/// A table of free slots.
-fn table(length: usize) -> Vec<Slot> {
-    let mut slots = Vec::with_capacity(length);
-    use_large_pages(&mut slots);
-    slots.resize(length, Slot::default());
-    slots
 }
 
 /// The free slot for a key that is not there.

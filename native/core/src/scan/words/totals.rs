@@ -3,7 +3,7 @@
 //! Words are taken in batches. Each step asks for the memory of the next one: for the lines of the small table, then for
 //! the slots of the words that are not or no longer there.
 
-use super::near::{Counted, Leaving, NearWords};
+use super::near::{Counted, Leaving, NearWords, NextWord};
 use super::table::WordTable;
 use super::uses::{Nameless, Naming, Use};
 use super::waiting::WaitingWord;
@@ -23,25 +23,14 @@ struct Batch {
     start: usize,
     length: usize,
     ends: [u32; BATCH],
-    keys: [ShortKey; BATCH],
-    /// Their lines in the table of those met most recently.
-    lines: [u16; BATCH],
-    uses: [Use; BATCH],
-    /// Those that are not there.
+    words: [NextWord; BATCH],
+    /// Those that may be names, later those that are not there.
     rest: [u16; BATCH],
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Self {
-            start: 0,
-            length: 0,
-            ends: [0; BATCH],
-            keys: [ShortKey::default(); BATCH],
-            lines: [0; BATCH],
-            uses: [Use::Word; BATCH],
-            rest: [0; BATCH],
-        }
+        Self { start: 0, length: 0, ends: [0; BATCH], words: [NextWord::default(); BATCH], rest: [0; BATCH] }
     }
 }
 
@@ -122,27 +111,34 @@ impl WordTotals {
         count as u64
     }
 
-    /// Counts the words of the batch.
+    /// Counts the words of the batch. No step but for the first waits for memory that the step before has not asked for.
     #[inline(never)]
     fn count_batch(&mut self, recent: &mut Recent, source: &[u8], naming: &mut impl Naming) {
-        let Recent { near, batch: Batch { start, length, ends, keys, lines, uses, rest }, .. } = recent;
+        let Recent { near, batch: Batch { start, length, ends, words, rest }, .. } = recent;
         let count = std::mem::take(length).min(BATCH);
-        let (ends, uses, first) = (&ends[..count], &mut uses[..count], *start);
-        for ((key, line), &end) in keys.iter_mut().zip(&mut *lines).zip(ends) {
-            *key = ShortKey::new(source, *start, end as usize);
-            *line = near.prefetch(*key);
-            *start = end as usize;
+        let (ends, words, first) = (&ends[..count], &mut words[..count], *start);
+        let (mut at, mut named) = (first, 0);
+        for (index, (word, &end)) in words.iter_mut().zip(ends).enumerate() {
+            let key = ShortKey::new(source, at, end as usize);
+            *word = NextWord { key, line: near.prefetch(key), used: Use::Word };
+            rest[named] = index as u16;
+            named += usize::from(naming.may_be_name(at));
+            at = end as usize;
         }
-        naming.uses(first, ends, uses);
-        let missing = near.count(&keys[..count], &lines[..count], uses, &mut rest[..count]);
+        *start = at;
+        let start = |index: usize| if index == 0 { first } else { ends[index - 1] as usize };
+        for &index in &rest[..named] {
+            let index = usize::from(index);
+            words[index].used = naming.use_of(start(index), ends[index] as usize);
+        }
+        let missing = near.count(words, &mut rest[..count]);
         for &index in &rest[..missing] {
-            let index = usize::from(index) % BATCH;
-            let (key, used) = (keys[index], uses[index]);
-            let waits = if key.is_long() {
-                let start = if index == 0 { first } else { ends[index - 1] as usize };
-                Some(WaitingWord::long(source, start, ends[index] as usize, Counted::once(used)))
+            let index = usize::from(index);
+            let word = words[index];
+            let waits = if word.key.is_long() {
+                Some(WaitingWord::long(source, start(index), ends[index] as usize, Counted::once(word.used)))
             } else {
-                near.insert(key, lines[index], used).map(|leaving| WaitingWord::short(leaving, None))
+                near.insert(word).map(|leaving| WaitingWord::short(leaving, None))
             };
             if waits.is_some_and(|word| self.wait(word)) {
                 self.settle(source, naming, Some(near));
@@ -174,27 +170,34 @@ impl WordTotals {
         self.length == WAITING
     }
 
-    /// Counts what waits; those that are also in `near` have their names known there.
+    /// Counts what waits; of words that are in `near` the names are known there from then on.
     #[inline(never)]
     fn settle(&mut self, source: &[u8], naming: &mut impl Naming, mut near: Option<&mut NearWords>) {
         let waiting = &self.waiting[..std::mem::take(&mut self.length)];
         for word in waiting.iter().filter(|word| word.key.is_long()) {
             self.table.prefetch_long(word.hash);
         }
-        for word in waiting {
+        let (mut unnamed, mut count_unnamed) = ([0; WAITING], 0);
+        for (index, word) in waiting.iter().enumerate() {
             let Counted { count, hits, leading } = word.counted;
             let slot = self.table.find_or_insert(word, source);
             slot.count += u64::from(count);
-            if hits == 0 {
-                continue;
+            if hits > 0 && slot.name > 0 {
+                naming.add(slot.name - 1, hits, leading);
+                put_name(&mut near, word, slot.name);
+            } else if hits > 0 {
+                naming.prefetch(word.text(source, &mut [0; KEY_BYTES]));
+                unnamed[count_unnamed] = index;
+                count_unnamed += 1;
             }
+        }
+        for word in unnamed[..count_unnamed].iter().map(|&index| &waiting[index]) {
+            let slot = self.table.find_or_insert(word, source);
             if slot.name == 0 {
                 slot.name = 1 + naming.number(word.text(source, &mut [0; KEY_BYTES]));
             }
-            naming.add(slot.name - 1, hits, leading);
-            if let (Some(near), Some(place)) = (near.as_deref_mut(), word.place) {
-                near.put_name(place, word.key, slot.name);
-            }
+            naming.add(slot.name - 1, word.counted.hits, word.counted.leading);
+            put_name(&mut near, word, slot.name);
         }
     }
 
@@ -230,5 +233,13 @@ impl WordTotals {
     /// The memory of everything that grows with the words.
     pub(in crate::scan) fn memory_bytes(&self) -> usize {
         self.table.memory_bytes()
+    }
+}
+
+/// Makes the name of a word known where it is among those met most recently.
+#[inline]
+fn put_name(near: &mut Option<&mut NearWords>, word: &WaitingWord, name: u32) {
+    if let (Some(near), Some(place)) = (near, word.place) {
+        near.put_name(place, word.key, name);
     }
 }

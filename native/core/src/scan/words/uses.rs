@@ -14,8 +14,14 @@ pub(in crate::scan) enum Use {
 
 /// What finds the names among words, and counts them.
 pub(in crate::scan) trait Naming {
-    /// Sets `uses` to what the words are that start at `start` and end at `ends`; called for all words in order.
-    fn uses(&mut self, start: usize, ends: &[u32], uses: &mut [Use]);
+    /// Whether the word that starts at `start` may be a name.
+    fn may_be_name(&self, start: usize) -> bool;
+
+    /// What a word is that may be a name; called for all of these in order.
+    fn use_of(&mut self, start: usize, end: usize) -> Use;
+
+    /// Asks for where the number of the name is that a word is.
+    fn prefetch(&self, word: &[u8]);
 
     /// The number of the name that a word is.
     fn number(&mut self, word: &[u8]) -> u32;
@@ -29,9 +35,15 @@ pub(super) struct Nameless;
 
 impl Naming for Nameless {
     #[inline]
-    fn uses(&mut self, _: usize, _: &[u32], uses: &mut [Use]) {
-        uses.fill(Use::Word);
+    fn may_be_name(&self, _: usize) -> bool {
+        false
     }
+
+    fn use_of(&mut self, _: usize, _: usize) -> Use {
+        Use::Word
+    }
+
+    fn prefetch(&self, _: &[u8]) {}
 
     fn number(&mut self, _: &[u8]) -> u32 {
         0
