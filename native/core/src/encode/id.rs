@@ -1,7 +1,7 @@
 //! Token ids as they are stored: 16 bits where the vocabulary is small enough, else 32.
 
 use arrow_array::types::{ArrowPrimitiveType, UInt16Type, UInt32Type};
-use arrow_buffer::ArrowNativeType;
+use arrow_buffer::{ArrowNativeType, ToByteSlice};
 
 /// A token id as it is stored.
 pub(crate) trait Id: ArrowNativeType {
@@ -9,6 +9,8 @@ pub(crate) trait Id: ArrowNativeType {
     type Arrow: ArrowPrimitiveType<Native = Self>;
     /// As many as there are in 16 bytes.
     type Lanes: AsRef<[Self]> + AsMut<[Self]> + Copy + Default + Send;
+    /// Bytes of an id in a key.
+    const KEY_BYTES: usize;
     /// Stores an id that is known to fit.
     fn new(id: u32) -> Self;
     /// The id as a number.
@@ -19,6 +21,10 @@ pub(crate) trait Id: ArrowNativeType {
     fn put_number(number: u32, lanes: &mut [Self]);
     /// Reads an id from its bytes in memory, of which there are as many as it has.
     fn from_bytes(bytes: &[u8]) -> Self;
+    /// Appends [`Self::KEY_BYTES`] bytes for each id.
+    fn put_key(ids: &[Self], key: &mut Vec<u8>);
+    /// The id of so many bytes of a key.
+    fn from_key(key: &[u8]) -> u32;
     /// Reads as many ids as there are lanes from their bytes in memory, if there are so many.
     fn lanes(bytes: &[u8]) -> Option<Self::Lanes>;
 }
@@ -26,6 +32,7 @@ pub(crate) trait Id: ArrowNativeType {
 impl Id for u16 {
     type Arrow = UInt16Type;
     type Lanes = [Self; 8];
+    const KEY_BYTES: usize = 2;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -51,6 +58,16 @@ impl Id for u16 {
     }
 
     #[inline]
+    fn put_key(ids: &[Self], key: &mut Vec<u8>) {
+        key.extend_from_slice(ids.to_byte_slice());
+    }
+
+    #[inline]
+    fn from_key(key: &[u8]) -> u32 {
+        Self::from_bytes(key).id()
+    }
+
+    #[inline]
     fn lanes(bytes: &[u8]) -> Option<Self::Lanes> {
         let (lanes, _) = bytes.first_chunk::<16>()?.as_chunks();
         Some(std::array::from_fn(|at| Self::from_ne_bytes(lanes[at])))
@@ -60,6 +77,8 @@ impl Id for u16 {
 impl Id for u32 {
     type Arrow = UInt32Type;
     type Lanes = [Self; 4];
+    // An id is below 2^21.
+    const KEY_BYTES: usize = 3;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -82,6 +101,16 @@ impl Id for u32 {
     #[inline]
     fn from_bytes(bytes: &[u8]) -> Self {
         bytes.try_into().map_or(0, Self::from_ne_bytes)
+    }
+
+    fn put_key(ids: &[Self], key: &mut Vec<u8>) {
+        for id in ids {
+            key.extend_from_slice(&id.to_le_bytes()[..Self::KEY_BYTES]);
+        }
+    }
+
+    fn from_key(key: &[u8]) -> u32 {
+        key.iter().rev().fold(0, |id, &byte| id << u8::BITS | Self::from(byte))
     }
 
     #[inline]

@@ -34,6 +34,16 @@ pub(crate) struct Merges {
     whole: HashMap<Box<[u8]>, u32, FixedState>,
 }
 
+/// What makes the tokens of words that are not known.
+pub(crate) trait Merging {
+    /// The merges that are applied in lanes.
+    fn pairs(&self) -> &Pairs;
+    /// Puts a word into a lane; false if it cannot be merged there.
+    fn fill_lane(&self, lane: &mut Lane, word: &[u8]) -> bool;
+    /// Appends the tokens of any word to `out`, not all of them once it is to stop.
+    fn merge_any(&self, scratch: &mut Scratch, word: &[u8], stop: &Stop, out: &mut Vec<u32>);
+}
+
 /// What merging needs besides; made to be used again for the next word.
 #[derive(Default)]
 pub(crate) struct Scratch {
@@ -65,13 +75,8 @@ impl Merges {
 
     /// Whether a word becomes a token without merging.
     #[inline]
-    pub(crate) fn is_whole(&self, word: &[u8]) -> bool {
+    fn is_whole(&self, word: &[u8]) -> bool {
         !self.whole.is_empty() && self.whole.contains_key(word)
-    }
-
-    /// The merges by their two tokens.
-    pub(crate) fn pairs(&self) -> &Pairs {
-        &self.pairs
     }
 
     /// Whether valid pairs can be found out.
@@ -82,6 +87,11 @@ impl Merges {
     /// Whether merging makes these two tokens of their text; false without borders.
     pub(crate) fn is_valid_pair(&self, left: u32, right: u32) -> bool {
         self.borders.as_ref().is_some_and(|borders| borders.is_valid_pair(&self.pairs, left, right))
+    }
+
+    /// The length of each token in bytes.
+    pub(crate) fn lengths(&self) -> &[u32] {
+        &self.lengths
     }
 
     /// The token of one byte.
@@ -125,8 +135,26 @@ impl Merges {
 
     /// Puts the bytes of a word of up to [`MAX_CELLS`] into a lane.
     #[inline]
-    pub(crate) fn fill(&self, lane: &mut Lane, word: &[u8]) {
+    fn fill(&self, lane: &mut Lane, word: &[u8]) {
         lane.fill(word.iter().map(|&byte| self.byte_id(byte)), |at| self.byte_rank(&word[at..at + 2]));
+    }
+}
+
+impl Merging for Merges {
+    fn pairs(&self) -> &Pairs {
+        &self.pairs
+    }
+
+    fn fill_lane(&self, lane: &mut Lane, word: &[u8]) -> bool {
+        if word.len() > MAX_CELLS || self.is_whole(word) {
+            return false;
+        }
+        self.fill(lane, word);
+        true
+    }
+
+    fn merge_any(&self, scratch: &mut Scratch, word: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        self.merge(scratch, word, stop, out);
     }
 }
 

@@ -9,6 +9,6 @@ mod runs;
 mod windows;
 
 pub(crate) use lanes::{LANES, Lane, MAX_CELLS, join};
-pub(crate) use merges::{Merges, Scratch};
+pub(crate) use merges::{Merges, Merging, Scratch};
 pub(crate) use pairs::{MAX_IDS, MAX_MERGES, Merge, NONE, Pairs, entry_value, pack_entry, pack_pair, pair_hash};
 pub(crate) use windows::Symbols;

@@ -32,11 +32,19 @@ enum Segmentation {
     Lines(Box<Superwords>),
 }
 
+/// What all workers have merged.
+#[derive(Default)]
+pub(crate) struct Shared {
+    words: SharedWords,
+    /// Made when it is needed.
+    segments: OnceLock<SharedWords>,
+}
+
 /// What one thread keeps between documents.
 pub(crate) struct Worker<T: Id> {
     cache: WordCache<T>,
     /// What all workers have merged, once there are several.
-    shared: Arc<OnceLock<SharedWords>>,
+    shared: Arc<OnceLock<Shared>>,
     room: Room,
     starts: Starts,
     /// The tokens of the word that was merged last.
@@ -48,7 +56,7 @@ pub(crate) struct Worker<T: Id> {
 
 impl<T: Id> Worker<T> {
     /// Makes a worker that shares words with others.
-    pub(crate) fn new(shared: Arc<OnceLock<SharedWords>>) -> Self {
+    pub(crate) fn new(shared: Arc<OnceLock<Shared>>) -> Self {
         Self {
             cache: WordCache::new(),
             shared,
@@ -150,7 +158,7 @@ impl Encoder {
         if !matches!(self.segmentation, Segmentation::Foreign(_)) {
             starts.find(self.pattern, text);
         }
-        let colleagues = Colleagues { words: shared.get(), room };
+        let colleagues = Colleagues { words: shared.get().map(|shared| &shared.words), room };
         let words =
             WordEncoder { merges: &self.merges, cache, colleagues, scratch, merged, pending, run: text, at: 0, stop };
         match &self.segmentation {
@@ -158,7 +166,8 @@ impl Encoder {
             Segmentation::Foreign(_) => encode_foreign(self.pattern, starts, added, words, out),
             Segmentation::WholeLines => encode_whole_lines(self.pattern, words, out),
             Segmentation::Lines(superwords) => {
-                encode_lines(starts, LineEncoder::new(superwords, starts, words, memory), text, out);
+                let segments = shared.get().map(|shared| shared.segments.get_or_init(SharedWords::default));
+                encode_lines(starts, LineEncoder::new(superwords, starts, words, segments, memory), text, out);
             }
         }
     }
@@ -221,7 +230,7 @@ fn encode_lines<T: Id>(starts: &Starts, mut lines: LineEncoder<'_, T>, text: &[u
             lines.take(run.len(), true, out);
         }
     });
-    lines.settle(out);
+    lines.end(out);
 }
 
 /// Calls `each` with the text up to the end of each maximal run of valid UTF-8, and of each byte that is not UTF-8,

@@ -2,15 +2,14 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::encoder::Worker;
+use super::encoder::{Shared, Worker};
 use crate::encode::id::Id;
-use crate::encode::words::SharedWords;
 
 /// Workers at rest, with their caches, and the words that they share.
 pub(crate) struct Workers<T: Id> {
     resting: Mutex<Vec<Worker<T>>>,
     /// Made with the second worker; the first one has it, too.
-    shared: Arc<OnceLock<SharedWords>>,
+    shared: Arc<OnceLock<Shared>>,
 }
 
 impl<T: Id> Default for Workers<T> {
@@ -34,7 +33,7 @@ impl<T: Id> Workers<T> {
         let shared = Arc::clone(&self.shared);
         // Of several that are made at once, the last one counts them all.
         if Arc::strong_count(&shared) > 2 {
-            shared.get_or_init(SharedWords::default);
+            shared.get_or_init(Shared::default);
         }
         Worker::new(shared)
     }

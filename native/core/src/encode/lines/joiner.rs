@@ -1,160 +1,165 @@
 //! Joining the tokens of the words of lines to superwords.
 //!
-//! The merges of words need not be applied to the whole line. The tokens of single words come from a cache, and are put
-//! side by side wherever two neighbours are a valid pair ([`super::pair_memo`]). Most neighbours need no check: in the
-//! words that the merges were learned from, no letter comes before a mark or a space, so no merge joins two such bytes.
-//! Where a pair is not valid, a little text on both sides is merged again.
-//!
-//! As many lines as there are lanes are joined at once.
+//! Between most tokens no merge of superwords joins anything, whatever is around them ([`super::crossings`]). There,
+//! lines are cut. Most tokens stand alone then, and are ids already. The others are *segments* of a few tokens, which
+//! are looked up as words are ([`super::segments`]).
 
 use std::ops::Range;
 
-use super::pair_memo::PairMemo;
-use super::superwords::{LineTokens, Superwords};
+use super::open_lines::{LineSource, OpenLines};
+use super::segments::SegmentMerges;
+use super::superwords::Superwords;
 use crate::Stop;
-use crate::encode::bpe::{LANES, Lane, MAX_CELLS, Merges, Scratch, join};
+use crate::encode::bpe::Scratch;
 use crate::encode::id::Id;
+use crate::encode::words::{Colleagues, PendingWords, WordCache, WordEncoder};
 
-/// Room that is kept for the next lines, in tokens.
-const MAX_KEPT: usize = 1 << 16;
+/// Tokens whose borders are looked at together.
+const CHUNK: usize = u64::BITS as usize;
+/// So many bytes are read where a segment begins.
+const READ_BYTES: usize = 16;
+/// So many tokens are copied at once.
+const COPIED: usize = 16;
 
-/// What lines are made from: the merges, and the text in which the words and lines are.
-#[derive(Clone, Copy)]
-pub(super) struct LineSource<'a> {
-    pub(super) superwords: &'a Superwords,
-    /// The merges of words.
-    pub(super) words: &'a Merges,
-    pub(super) text: &'a [u8],
+/// What merging segments needs besides, and what other workers have merged.
+pub(super) struct SegmentTools<'a> {
+    pub(super) colleagues: Colleagues<'a>,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) merged: &'a mut Vec<u32>,
+    pub(super) stop: &'a Stop,
 }
 
-/// The line whose words are coming in.
-#[derive(Default)]
-struct OpenLine {
-    /// Where it begins in the text.
-    start: usize,
-    /// The number of its first token among the tokens of all words.
-    first: usize,
-    /// Its tokens that are no valid pair with the ones before them.
-    breaks: Vec<usize>,
-}
-
-/// The lines that wait to be joined: short ones in lanes, longer ones as the tokens of their words.
-#[derive(Default)]
-struct WaitingLines {
-    count: usize,
-    lanes: [Lane; LANES],
-    long: [Option<Range<usize>>; LANES],
-    long_tokens: Vec<u32>,
-}
-
-/// The tokens of the joined lines, one after another, and where each line ends.
-struct JoinedLines<T> {
-    tokens: Vec<T>,
-    ends: [usize; LANES],
-}
-
-/// Joins lines, [`LANES`] at most at a time; one per worker.
+/// Joins lines; one per worker.
 pub(super) struct LineJoiner<T: Id> {
-    memo: PairMemo,
-    open: OpenLine,
-    waiting: WaitingLines,
-    joined: JoinedLines<T>,
-    scratch: Scratch,
-    /// The tokens of one line.
-    ids: Vec<u32>,
+    cache: WordCache<T>,
+    pending: Box<PendingWords<T>>,
+    /// The segments that wait, by their tokens.
+    segments: Vec<Range<usize>>,
+    /// The bytes of their tokens.
+    keys: Vec<u8>,
+    /// The first token that was not written.
+    next: usize,
 }
 
 impl<T: Id> Default for LineJoiner<T> {
     fn default() -> Self {
-        Self {
-            memo: PairMemo::default(),
-            open: OpenLine::default(),
-            waiting: WaitingLines::default(),
-            joined: JoinedLines { tokens: Vec::new(), ends: [0; LANES] },
-            scratch: Scratch::default(),
-            ids: Vec::new(),
-        }
+        Self { cache: WordCache::new(), pending: Box::default(), segments: Vec::new(), keys: Vec::new(), next: 0 }
     }
 }
 
 impl<T: Id> LineJoiner<T> {
-    /// Begins anew, with no lines.
-    pub(super) fn begin(&mut self) {
-        self.memo.prepare();
-        self.waiting.long_tokens.clear();
-        (self.open.first, self.waiting.count) = (0, 0);
-    }
-
-    /// Takes the word at `at`. `tokens` has the tokens of the words of all lines so far, this word's from `first` on.
-    #[inline]
-    pub(super) fn begin_word(&mut self, source: LineSource<'_>, at: usize, first: usize, tokens: &[T]) {
-        let LineSource { superwords, words, text } = source;
-        if first == self.open.first {
-            self.open.start = at;
-        } else if superwords.may_cross(text[at - 1], text[at])
-            && !self.memo.is_valid_pair(words, tokens[first - 1].id(), tokens[first].id())
-        {
-            self.open.breaks.push(first - self.open.first);
-        }
-    }
-
-    /// Takes the end of a line, whose tokens go on to the end of `tokens`.
-    #[inline]
-    pub(super) fn end_line(&mut self, source: LineSource<'_>, end: usize, tokens: &[T]) {
-        let Self { open, waiting, scratch, ids, .. } = self;
-        ids.clear();
-        ids.extend(tokens[open.first..].iter().map(|token| token.id()));
-        let text = source.words.word_bytes(&source.text[open.start..end]);
-        let of_words = match text.filter(|_| !open.breaks.is_empty()) {
-            Some(text) => scratch.windows.put_together(&text, ids, &open.breaks),
-            None => ids,
-        };
-        waiting.add(source.superwords, of_words);
-        open.breaks.clear();
-        open.first = tokens.len();
-    }
-
-    /// Joins the lines, not all of them once it is to stop.
-    #[inline(never)]
-    pub(super) fn join(&mut self, superwords: &Superwords, stop: &Stop) {
-        let Self { waiting: WaitingLines { count, lanes, long, long_tokens }, joined, scratch, ids, .. } = self;
-        join(&mut lanes[..*count], superwords.pairs());
-        joined.tokens.clear();
-        for ((long, lane), end) in long[..*count].iter().zip(lanes).zip(&mut joined.ends) {
-            if let Some(range) = long {
-                ids.clear();
-                let line = LineTokens { superwords, tokens: &long_tokens[range.clone()] };
-                scratch.windows.merge(&line, &mut scratch.lanes, stop, ids);
-                joined.tokens.extend(ids.iter().map(|&id| T::new(id)));
-            } else {
-                lane.tokens(|id| joined.tokens.push(T::new(id)));
+    /// Appends the ids of the lines that are complete to `out`, not all of them once it is to stop.
+    pub(super) fn join(
+        &mut self,
+        source: LineSource<'_>,
+        lines: &mut OpenLines<T>,
+        tools: &mut SegmentTools<'_>,
+        out: &mut Vec<T>,
+    ) {
+        let (tokens, mut starts) = lines.complete();
+        let (mut left, mut joins_before, mut segment) = (0, 0, None);
+        self.next = 0;
+        for (base, chunk) in (0..).step_by(CHUNK).zip(tokens.chunks(CHUNK)) {
+            let mut joins = find_joins(source.superwords, left, chunk);
+            left = chunk.last().map_or(0, |token| token.id());
+            while let Some((start, rest)) = starts.split_first().filter(|(start, _)| **start < base + CHUNK) {
+                joins &= !(1 << (start - base));
+                starts = rest;
             }
-            *end = joined.tokens.len();
+            // Where a segment has its second token, and where it ends, in turns.
+            let mut changes = joins ^ (joins << 1 | joins_before);
+            joins_before = joins >> (CHUNK - 1);
+            while changes != 0 {
+                let at = base + changes.trailing_zeros() as usize;
+                changes &= changes - 1;
+                match segment.take() {
+                    None => segment = Some(at - 1),
+                    Some(start) => self.take(start..at, tokens, source, tools, out),
+                }
+            }
         }
-        long_tokens.shrink_to(MAX_KEPT);
-        ids.shrink_to(MAX_KEPT);
+        if let Some(start) = segment {
+            self.take(start..tokens.len(), tokens, source, tools, out);
+        }
+        self.write(tokens, tokens.len(), source, tools, out);
+        lines.remove_complete();
     }
 
-    /// The tokens of a line, by its number, after [`Self::join`].
-    pub(super) fn tokens(&self, number: usize) -> &[T] {
-        let JoinedLines { tokens, ends } = &self.joined;
-        &tokens[number.checked_sub(1).map_or(0, |before| ends[before])..ends[number]]
+    /// Takes a segment of the tokens.
+    #[inline]
+    fn take(
+        &mut self,
+        segment: Range<usize>,
+        tokens: &[T],
+        source: LineSource<'_>,
+        tools: &mut SegmentTools<'_>,
+        out: &mut Vec<T>,
+    ) {
+        let end = segment.end;
+        T::put_key(&tokens[segment.clone()], &mut self.keys);
+        self.segments.push(segment);
+        if self.pending.push(self.keys.len(), false) {
+            self.write(tokens, end, source, tools, out);
+        }
+    }
+
+    /// Appends the ids of the tokens up to `end` to `out`, which is behind the segments that wait.
+    #[inline(never)]
+    fn write(
+        &mut self,
+        tokens: &[T],
+        end: usize,
+        source: LineSource<'_>,
+        tools: &mut SegmentTools<'_>,
+        out: &mut Vec<T>,
+    ) {
+        let Self { cache, pending, segments, keys, next } = self;
+        keys.extend([0; READ_BYTES]);
+        let SegmentTools { colleagues: Colleagues { words, room }, scratch, merged, stop } = tools;
+        let mut encoder = WordEncoder {
+            merges: &SegmentMerges::<T>::new(source.superwords),
+            cache,
+            colleagues: Colleagues { words: *words, room },
+            scratch,
+            merged,
+            pending,
+            run: keys,
+            at: 0,
+            stop,
+        };
+        segments.push(end..end);
+        copy(tokens, *next..segments[0].start, out);
+        let mut gaps = segments.windows(2).map(|two| two[0].end..two[1].start);
+        encoder.settle(out, |_, _, out| {
+            if let Some(gap) = gaps.next() {
+                copy(tokens, gap, out);
+            }
+        });
+        *next = end;
+        segments.clear();
+        keys.clear();
     }
 }
 
-impl WaitingLines {
-    /// Adds a line as the tokens of its words.
-    #[inline]
-    fn add(&mut self, superwords: &Superwords, tokens: &[u32]) {
-        if tokens.len() <= MAX_CELLS {
-            let rank = |at: usize| superwords.rank(tokens[at], tokens[at + 1]);
-            self.lanes[self.count].fill(tokens.iter().copied(), rank);
-            self.long[self.count] = None;
-        } else {
-            self.long[self.count] = Some(self.long_tokens.len()..self.long_tokens.len() + tokens.len());
-            self.long_tokens.extend_from_slice(tokens);
+/// For each token of a chunk, whether it may be joined to the one before it; of the first one this is `left`.
+#[inline]
+fn find_joins<T: Id>(superwords: &Superwords, mut left: u32, chunk: &[T]) -> u64 {
+    chunk.iter().enumerate().fold(0, |joins, (at, token)| {
+        let right = token.id();
+        joins | u64::from(superwords.may_join(std::mem::replace(&mut left, right), right)) << at
+    })
+}
+
+/// Appends some of the tokens, mostly a few, to `out`.
+#[inline]
+fn copy<T: Id>(tokens: &[T], range: Range<usize>, out: &mut Vec<T>) {
+    match tokens[range.start..].first_chunk::<COPIED>() {
+        Some(chunk) if range.len() <= COPIED => {
+            let length = out.len() + range.len();
+            out.extend_from_slice(chunk);
+            out.truncate(length);
         }
-        self.count += 1;
+        _ => out.extend_from_slice(&tokens[range]),
     }
 }
 
@@ -163,7 +168,8 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::encode::bpe::Merge;
+    use crate::encode::bpe::{Merge, Merges};
+    use crate::encode::words::WordSpan;
     use crate::stop::NEVER;
 
     /// Numbers below `below`, from a linear congruential generator.
@@ -199,40 +205,64 @@ pub(super) mod tests {
         Box::new(std::array::from_fn(|byte| byte as u32))
     }
 
-    #[test]
-    fn lines_of_any_pieces_have_the_tokens_that_merging_them_at_once_has() {
-        let mut random = Random(1);
-        for round in 0..1500 {
+    /// The ids of lines, which are cut into words at random and taken in batches of a few words.
+    fn join_lines<T: Id>(
+        random: &mut Random,
+        source: LineSource<'_>,
+        line_ends: &[usize],
+        (open, joiner): (&mut OpenLines<T>, &mut LineJoiner<T>),
+    ) -> Vec<u32> {
+        let (mut scratch, mut merged, mut room) = Default::default();
+        let (mut at, mut line, mut out) = (0, 0, Vec::new());
+        open.begin_text();
+        while at < source.text.len() {
+            let (tokens, mut each) = open.begin_words(source);
+            for _ in 0..=random.below(40) {
+                let Some(&line_end) = line_ends.get(line) else { break };
+                let word = WordSpan { start: at, end: line_end.min(at + 1 + random.below(6)), ends_line: false };
+                let word = WordSpan { ends_line: word.end == line_end, ..word };
+                let (mut ids, first) = (Vec::new(), tokens.len());
+                source.words.merge(&mut scratch, &source.text[at..word.end], &NEVER, &mut ids);
+                tokens.extend(ids.iter().map(|&token| T::new(token)));
+                each(word, first, tokens);
+                (at, line) = (word.end, line + usize::from(word.ends_line));
+            }
+            drop(each);
+            let colleagues = Colleagues { words: None, room: &mut room };
+            let mut tools = SegmentTools { colleagues, scratch: &mut scratch, merged: &mut merged, stop: &NEVER };
+            joiner.join(source, open, &mut tools, &mut out);
+        }
+        out.iter().map(|token| token.id()).collect()
+    }
+
+    fn lines_have_the_tokens_that_merging_them_at_once_has<T: Id>(seed: u64) {
+        let mut random = Random(seed);
+        for round in 0..500 {
             let letters = 1 + random.below(4);
             let (merges, lengths) = merges(&mut random, letters, [3, 20, 80][round % 3]);
             let first_merge = random.below(merges.len() + 1);
             let all = || Merges::new(byte_ids(), &merges, Arc::clone(&lengths));
             let (whole, words) = (all(), Merges::new(byte_ids(), &merges[..first_merge], Arc::clone(&lengths)));
             let superwords = Superwords::new(&words, all(), &merges, first_merge);
-            let (mut joiner, mut scratch) = (LineJoiner::default(), Scratch::default());
-            let (mut text, mut tokens, mut expected) = (Vec::new(), Vec::<u16>::new(), Vec::new());
-            joiner.begin();
-            for length in [1, 2, 5, 20, 47, 48, 49, 50, 300, 7] {
-                let (mut at, end) = (text.len(), text.len() + length);
+            let (mut text, mut line_ends, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+            for length in [1, 2, 5, 20, 47, 48, 49, 50, 300, 7, 1, 3, 600] {
+                let start = text.len();
                 text.extend((0..length).map(|_| b'a' + random.below(letters) as u8));
-                expected.push(Vec::new());
-                whole.merge(&mut scratch, &text[at..], &NEVER, &mut expected[joiner.waiting.count]);
-                while at < end {
-                    let word_end = end.min(at + 1 + random.below(6));
-                    let (mut ids, first) = (Vec::new(), tokens.len());
-                    words.merge(&mut scratch, &text[at..word_end], &NEVER, &mut ids);
-                    tokens.extend(ids.iter().map(|&token| token as u16));
-                    let source = LineSource { superwords: &superwords, words: &words, text: &text };
-                    joiner.begin_word(source, at, first, &tokens);
-                    at = word_end;
-                }
-                joiner.end_line(LineSource { superwords: &superwords, words: &words, text: &text }, end, &tokens);
+                line_ends.push(text.len());
+                whole.merge(&mut Scratch::default(), &text[start..], &NEVER, &mut expected);
             }
-            joiner.join(&superwords, &NEVER);
-            for (number, expected) in expected.iter().enumerate() {
-                let found: Vec<u32> = joiner.tokens(number).iter().map(|token| token.id()).collect();
-                assert_eq!(found, *expected, "round {round}");
+            let source = LineSource { superwords: &superwords, words: &words, text: &text };
+            let (mut open, mut joiner) = (OpenLines::<T>::default(), LineJoiner::<T>::default());
+            for _ in 0..3 {
+                let found = join_lines(&mut random, source, &line_ends, (&mut open, &mut joiner));
+                assert_eq!(found, expected, "round {round}");
             }
         }
+    }
+
+    #[test]
+    fn lines_of_any_pieces_have_the_tokens_that_merging_them_at_once_has() {
+        lines_have_the_tokens_that_merging_them_at_once_has::<u16>(1);
+        lines_have_the_tokens_that_merging_them_at_once_has::<u32>(2);
     }
 }

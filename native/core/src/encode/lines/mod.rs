@@ -1,11 +1,14 @@
 //! Encoding of lines, whose words are joined to superwords.
 
-mod cache;
+mod crossings;
 mod encoder;
 mod joiner;
 mod joints;
+mod open_lines;
 mod pair_memo;
+mod repairs;
 mod segmenter;
+mod segments;
 mod superwords;
 
 pub(crate) use encoder::{LineEncoder, LineMemory};

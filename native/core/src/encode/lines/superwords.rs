@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::crossings::Crossings;
 use super::joints::Joints;
 use crate::encode::bpe::{Lane, Merge, Merges, NONE, Pairs, Symbols};
 
@@ -15,6 +16,7 @@ pub(crate) struct Superwords {
     /// Whether a token is the left part of such a merge (1), or the right one (2).
     sides: Box<[u8]>,
     joints: Joints,
+    crossings: Crossings,
     /// All merges, of words and of superwords.
     whole: Merges,
     /// How many tokens of words went into each token; 1 for a token of words itself.
@@ -36,6 +38,7 @@ impl Superwords {
             pairs: Pairs::new(&merges[first_merge..], first_merge as u32),
             sides: sides.into(),
             joints: Joints::new(words, &merges[..first_merge]),
+            crossings: Crossings::new(&merges[..first_merge], &merges[first_merge..], tokens),
             whole,
             spans: spans.into(),
         }
@@ -55,6 +58,12 @@ impl Superwords {
     #[inline]
     pub(super) fn may_cross(&self, left: u8, right: u8) -> bool {
         self.joints.may_cross(left, right)
+    }
+
+    /// Whether a merge of superwords may cross the border between two tokens of words.
+    #[inline]
+    pub(super) fn may_join(&self, left: u32, right: u32) -> bool {
+        self.crossings.may_cross(left, right)
     }
 
     /// The rank of the merge of superwords that joins two tokens, or `NONE`.

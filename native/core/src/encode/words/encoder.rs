@@ -7,7 +7,7 @@ use super::cache::{WordCache, WordIds};
 use super::key::Key;
 use super::shared::{Room, SharedWords};
 use crate::Stop;
-use crate::encode::bpe::{LANES, MAX_CELLS, Merges, Scratch, join};
+use crate::encode::bpe::{LANES, MAX_CELLS, Merges, Merging, Scratch, join};
 use crate::encode::id::Id;
 use crate::pattern::Ends;
 use crate::short_key::ShortKey;
@@ -68,6 +68,18 @@ impl<T: Id> Default for PendingWords<T> {
     }
 }
 
+impl<T: Id> PendingWords<T> {
+    /// Adds a word by its end, and says whether they are to be settled now.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word")]
+    pub(crate) fn push(&mut self, end: usize, ends_line: bool) -> bool {
+        self.ends[self.length] = end as u32;
+        self.end_lines[self.length] = ends_line;
+        self.length += 1;
+        self.length > BATCH - BLOCK
+    }
+}
+
 /// The words that other workers have merged, and room for those of this one; nothing as long as there is one worker.
 pub(crate) struct Colleagues<'a> {
     pub(crate) words: Option<&'a SharedWords>,
@@ -75,8 +87,8 @@ pub(crate) struct Colleagues<'a> {
 }
 
 /// What the words of a run are encoded with.
-pub(crate) struct WordEncoder<'a, T: Id> {
-    pub(crate) merges: &'a Merges,
+pub(crate) struct WordEncoder<'a, T: Id, M = Merges> {
+    pub(crate) merges: &'a M,
     pub(crate) cache: &'a mut WordCache<T>,
     pub(crate) colleagues: Colleagues<'a>,
     pub(crate) scratch: &'a mut Scratch,
@@ -90,7 +102,7 @@ pub(crate) struct WordEncoder<'a, T: Id> {
     pub(crate) stop: &'a Stop,
 }
 
-impl<'a, T: Id> WordEncoder<'a, T> {
+impl<'a, T: Id, M: Merging> WordEncoder<'a, T, M> {
     /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each word")]
@@ -101,11 +113,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         out: &mut Vec<T>,
         each: impl FnMut(WordSpan, usize, &mut Vec<T>),
     ) {
-        let pending = &mut *self.pending;
-        pending.ends[pending.length] = end as u32;
-        pending.end_lines[pending.length] = ends_line;
-        pending.length += 1;
-        if pending.length > BATCH - BLOCK {
+        if self.pending.push(end, ends_line) {
             self.settle(out, each);
         }
     }
@@ -126,11 +134,6 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     /// Takes the word that goes on to `end`; [`Self::settle_all`] must come after the last one.
     pub(crate) fn take_end(&mut self, end: usize, out: &mut Vec<T>) {
         self.take_ends(Ends::one(end), out);
-    }
-
-    /// Where the last word ends.
-    pub(crate) fn end(&self) -> usize {
-        self.pending.length.checked_sub(1).map_or(self.at, |last| self.pending.ends[last] as usize)
     }
 
     /// Appends the ids of the words of the batch.
@@ -245,11 +248,10 @@ impl<'a, T: Id> WordEncoder<'a, T> {
             let (index, key) = (self.pending.far[at], self.pending.keys[at]);
             let word = self.word(index);
             let is_seen = std::mem::replace(&mut seen[key.hash as usize % SEEN], key.hash) == key.hash;
-            if is_seen || word.len() > MAX_CELLS || self.merges.is_whole(word) {
+            if is_seen || !self.merges.fill_lane(&mut self.scratch.lanes[lanes], word) {
                 self.pending.again[again] = index;
                 again += 1;
             } else {
-                self.merges.fill(&mut self.scratch.lanes[lanes], word);
                 (self.pending.far[lanes], self.pending.keys[lanes]) = (index, key);
                 lanes += 1;
             }
@@ -302,7 +304,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     fn merge(&mut self, word: &[u8], stop: &Stop, out: &mut Vec<T>) {
         self.merged.clear();
         self.merged.shrink_to(1 << 20);
-        self.merges.merge(self.scratch, word, stop, self.merged);
+        self.merges.merge_any(self.scratch, word, stop, self.merged);
         out.extend(self.merged.iter().map(|&id| T::new(id)));
     }
 
