@@ -135,11 +135,11 @@ impl LineSegmenter {
         let colleagues = Colleagues { words: None, room: &mut Room::default() };
         let words =
             WordEncoder { merges: table, cache, colleagues, scratch, merged, pending, run: text, at: 0, stop: &NEVER };
-        let mut lines = LineEncoder::new(superwords, starts, words, lines);
+        let mut lines = LineEncoder::new(superwords, starts, words, None, lines);
         for &end in line_ends {
             lines.take(end, false, tokens);
         }
-        lines.settle(tokens);
+        lines.end(tokens);
     }
 
     fn merge_each(
