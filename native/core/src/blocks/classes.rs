@@ -149,9 +149,8 @@ mod tests {
 
     #[test]
     fn every_byte_has_the_class_of_the_table_wherever_it_stands() {
-        let classes = |block: Block| {
-            [block.word, block.mark, block.newline, block.blank, block.tab, block.white, block.event]
-        };
+        let classes =
+            |block: Block| [block.word, block.mark, block.newline, block.blank, block.tab, block.white, block.event];
         for byte in 0..=u8::MAX {
             let expected = [
                 byte.is_ascii_alphanumeric() || byte == b'_',
