@@ -16,10 +16,10 @@ from typing import Any
 from cppmill_core import PATTERNS
 from cppmill_core.byte_alphabet import spell
 from cppmill_core.manifests import MANIFEST_FORMAT, ranges
+from cppmill_core.manifests.side_files import CONFIG as TOKENIZER_CONFIG_JSON
+from cppmill_core.manifests.side_files import ROLES_FILE as SPECIAL_TOKENS_MAP_JSON
+from cppmill_core.manifests.side_files import SETTINGS, roles_of
 from cppmill_core.protocol import AnyTokenizer
-from cppmill_core.side_files import CONFIG as TOKENIZER_CONFIG_JSON
-from cppmill_core.side_files import ROLES_FILE as SPECIAL_TOKENS_MAP_JSON
-from cppmill_core.side_files import SETTINGS, roles_of
 
 from schemas.digests import canonical_json, parse_json, sha256_file
 from schemas.options import HfTemplate

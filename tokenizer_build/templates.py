@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cppmill_core.manifests import BOS, EOS
-from cppmill_core.side_files import EXTRA
+from cppmill_core.manifests.side_files import EXTRA
 
 from schemas.errors import VocabularyConfigError
 from schemas.options import HfTemplate

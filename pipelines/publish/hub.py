@@ -27,9 +27,9 @@ from pipelines.publish.provenance import write_provenance
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, CppmillError, IntegrityError, StoreError
 from schemas.logs import module_logger
+from transforms.records.checks.published import published_files
 from transforms.records.croissant import Publication
 from transforms.records.in_toto import BUILDER
-from transforms.records.published import published_files
 from transforms.records.receipts import RECEIPT, SIGNATURE, read_checked_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub

@@ -25,9 +25,9 @@ from tokenizer_build.artifact import describe_slots
 from tokenizer_build.build import open_vocabulary, pattern_split, plan_vocabulary
 from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT, decision_lines, decision_rows
 from tokenizer_build.lock import RELEASES_NAME
+from transforms.records.checks.unit_checks import RunUnits
 from transforms.records.code import is_installed
 from transforms.records.receipts import RECEIPT
-from transforms.records.unit_checks import RunUnits
 from transforms.tokens.tokenizer import read_manifest
 
 

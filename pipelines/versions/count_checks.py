@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from schemas.digests import parse_json
 from schemas.units import Stage
-from transforms.records.unit_checks import RunUnits
+from transforms.records.checks.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family
 from transforms.scan.merge import merge_parts
 from transforms.scan.tables import nest_statistics, read_counts

@@ -23,10 +23,10 @@ from schemas.units import REJECTS_PREFIX, Stage, is_unit_receipt
 from tokenizer_build.decision_files import DECISIONS
 from tokenizer_build.lock import LOCKS
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
+from transforms.records.checks.unit_checks import RunUnits
 from transforms.records.code import is_installed, names_versions
 from transforms.records.platforms import has_own_platforms
 from transforms.records.receipts import RECEIPT
-from transforms.records.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family
 from transforms.scan.tables import merged_schema, partial_schema
 from transforms.sources.document import accepts_extension, in_sample

@@ -21,7 +21,7 @@ from configs.execution import usable_threads
 from pipelines.stages.scan import scanner_config
 from schemas.options import RunOptions, ScanOptions
 from schemas.units import Stage, UnitReceipt
-from transforms.records.unit_checks import RunUnits
+from transforms.records.checks.unit_checks import RunUnits
 from transforms.scan.count import read_documents
 from transforms.scan.kinds import Family, part_family
 from transforms.scan.tables import key_columns

@@ -26,16 +26,16 @@ from tokenizer_build.artifact import MANIFEST_JSON, find_foreign_contents
 from tokenizer_build.lock import RELEASES_NAME, read_releases
 from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
-from transforms.records import published as copies
+from transforms.records.checks import published as copies
+from transforms.records.checks.published import read_published, verify_published
+from transforms.records.checks.shard_proofs import Reading
+from transforms.records.checks.unit_checks import RunUnits, read_units
+from transforms.records.checks.verification import verify_run
 from transforms.records.manifests import MANIFEST
-from transforms.records.published import read_published, verify_published
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import MALFORMED, malformed
-from transforms.records.shard_proofs import Reading
 from transforms.records.signatures import check_signature
 from transforms.records.trials import is_trial, verify_trial
-from transforms.records.unit_checks import RunUnits, read_units
-from transforms.records.verification import verify_run
 from transforms.storage.folder import OutputFolder
 
 

@@ -9,9 +9,9 @@ import pytest
 import cppmill as library
 from pipelines.publish.provenance import write_provenance
 from schemas.digests import canonical_json, sha256_json
+from transforms.records.checks.published import published_files
 from transforms.records.croissant import Publication
 from transforms.records.in_toto import BUILDER
-from transforms.records.published import published_files
 from transforms.records.receipts import RECEIPT, named_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content:DeprecationWarning")  # huggingface_hub's own

@@ -18,7 +18,7 @@ from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
 from schemas.errors import CppmillError
 from schemas.options import IngestOptions
-from transforms.records.unit_checks import RunUnits
+from transforms.records.checks.unit_checks import RunUnits
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
 

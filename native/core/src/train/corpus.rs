@@ -5,7 +5,7 @@ use super::group_cap::GroupCap;
 use super::merges::{LearnedMerge, Phase};
 use super::queue::Queue;
 use super::rules::Rules;
-use super::texts::{Cuts, Held};
+use super::texts::{Cuts, Held, lay_out, replace_parts};
 use super::tokens::Tokens;
 use crate::Result;
 
@@ -40,13 +40,13 @@ pub(super) fn learn(
     let mut least = (texts.pairs() / FIRST_SHARE).max(1);
     while learned.len() < wanted {
         let cuts = Cuts::new(&texts, tokens.next(), least);
-        let (parts, places) = texts.lay_out(&cuts)?;
+        let (parts, places) = lay_out(&texts, &cuts)?;
         let mut engine = Engine::new(parts, tokens.next(), least);
         learn_frequent(&mut engine, tokens, rules, (wanted, phase), cap, &mut learned);
         if least == 1 || learned.len() == wanted {
             break;
         }
-        texts.replace_parts(&cuts, &places, &engine);
+        replace_parts(&mut texts, &cuts, &places, &engine);
         least = next_bound(least, learned.len(), wanted);
     }
     Ok(learned)

@@ -18,7 +18,7 @@ use super::engine::Engine;
 use super::merges::{LearnedMerge, Phase};
 use super::rules::Rules;
 use super::seed::{Seed, is_identifier_byte, is_identifier_run};
-use super::texts::{Collector, Cuts};
+use super::texts::{Collector, Cuts, lay_out};
 use super::tokens::Tokens;
 use crate::pattern::Pattern;
 use crate::{Error, ErrorKind, Result};
@@ -56,7 +56,7 @@ impl Learner<'_> {
     fn learn(&mut self, texts: BTreeSet<&[u8]>, phase: Phase) -> Result<()> {
         let mut collector = Collector::new(&self.tokens, Bound::new(None, Excess::Drop), Pattern::NAMES);
         collector.add_once(texts);
-        let (texts, _) = collector.finish()?.lay_out(&Cuts::nowhere())?;
+        let (texts, _) = lay_out(&collector.finish()?, &Cuts::nowhere())?;
         let mut engine = Engine::new(texts, self.tokens.next(), 1);
         let mut heap: BinaryHeap<(Priority, u32)> = BinaryHeap::new();
         heap.extend((0..engine.pairs().next()).filter_map(|index| self.priority(&engine, index)));

@@ -3,11 +3,6 @@
 use rayon::prelude::*;
 
 use super::chunk::{Chunk, Text, tokens};
-use super::cuts::Cuts;
-use super::laid_out::Texts;
-use super::pool::{Places, Pool};
-use crate::Result;
-use crate::train::engine::Engine;
 
 /// Texts of two tokens or more.
 pub(in crate::train) struct Held {
@@ -41,35 +36,14 @@ impl Held {
         self.chunks.par_iter().map(pairs).sum()
     }
 
-    /// Cuts the texts and lays out the parts, each once.
-    ///
-    /// # Errors
-    /// `Invalid` if they are more than positions can hold.
-    pub(in crate::train) fn lay_out(&self, cuts: &Cuts) -> Result<(Texts, Places)> {
-        Pool::new(self, cuts).lay_out(self.sizes.clone())
+    /// The bytes of the texts of each group, times their counts.
+    pub(super) fn sizes(&self) -> &[u64] {
+        &self.sizes
     }
 
-    /// Replaces each part of the texts by what merging made of it.
-    pub(in crate::train) fn replace_parts(&mut self, cuts: &Cuts, places: &Places, engine: &Engine) {
-        let replaced = |(number, chunk): (usize, Chunk)| {
-            let (mut replaced, mut own, mut start) = (Chunk::default(), Vec::new(), 0);
-            for (text, units) in chunk.texts() {
-                own.clear();
-                for (part, is_longer) in cuts.parts(number, start, units) {
-                    match is_longer.then(|| places.find(part, text.group)).flatten() {
-                        Some(place) => own.extend(engine.tokens_at(place)),
-                        None => own.extend(tokens(part)),
-                    }
-                }
-                start += units.len();
-                if own.len() > 1 {
-                    replaced.push(&own, text);
-                }
-            }
-            replaced.shrink();
-            replaced
-        };
+    /// Replaces each chunk, given its number.
+    pub(super) fn replace(&mut self, chunk: impl Fn((usize, Chunk)) -> Chunk + Send + Sync) {
         let chunks = std::mem::take(&mut self.chunks);
-        self.chunks = chunks.into_par_iter().enumerate().map(replaced).collect();
+        self.chunks = chunks.into_par_iter().enumerate().map(chunk).collect();
     }
 }

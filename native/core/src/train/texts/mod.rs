@@ -10,8 +10,10 @@ mod cuts;
 mod held;
 mod laid_out;
 mod pool;
+mod rounds;
 
 pub(super) use collector::Collector;
 pub(super) use cuts::Cuts;
 pub(super) use held::Held;
 pub(super) use laid_out::{GONE, Texts};
+pub(super) use rounds::{lay_out, replace_parts};

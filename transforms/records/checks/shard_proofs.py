@@ -14,7 +14,7 @@ import cppmill_core
 from schemas.digests import add_digests, same_json
 from schemas.errors import CppmillError
 from schemas.options import REENCODED, TokenizeOptions
-from transforms.records.contents import ContentCheck, Detect, filters_of, is_repeatable
+from transforms.records.checks.contents import ContentCheck, Detect, filters_of, is_repeatable
 from transforms.records.platforms import has_own_platforms, platform_vocab_size
 from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import OutputFolder

@@ -28,8 +28,8 @@ from transforms.records.receipts import (
     named_files,
 )
 from transforms.records.record import MALFORMED, check_files, check_record, malformed
-from transforms.records.shard_proofs import Claim, Reading, prove_shards
-from transforms.records.unit_checks import RunUnits, check_units, read_units
+from transforms.records.checks.shard_proofs import Claim, Reading, prove_shards
+from transforms.records.checks.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import sum_losses
 

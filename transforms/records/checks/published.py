@@ -28,9 +28,9 @@ from transforms.records.in_toto import PRODUCTS, STATEMENT, make_statement, prod
 from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import RECEIPT, SIGNATURE, find_receipt, named_files
 from transforms.records.record import MALFORMED, check_record, malformed
-from transforms.records.shard_proofs import Claim, Reading, prove_shards
-from transforms.records.unit_checks import RunUnits
-from transforms.records.verification import check_facts
+from transforms.records.checks.shard_proofs import Claim, Reading, prove_shards
+from transforms.records.checks.unit_checks import RunUnits
+from transforms.records.checks.verification import check_facts
 from transforms.storage.folder import OutputFolder, naming_damage
 
 _ROW = ("doc_id", "project", "path")

@@ -19,8 +19,8 @@ from typing import Any
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling
+from cppmill_core.manifests.side_files import find_added, find_false
 from cppmill_core.protocol import AnyTokenizer
-from cppmill_core.side_files import find_added, find_false
 
 __all__ = [
     "BOS",
