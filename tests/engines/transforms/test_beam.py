@@ -24,6 +24,8 @@ pytestmark = [
     # Beam leaves the output of the programs that it starts open.
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    # Prism's workers are threads of this process: one that still reads when Prism ends does so with an error.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
 
 
