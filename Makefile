@@ -146,7 +146,8 @@ chaos: setup $(STAMPS)/test ## Fail system calls of commands at random for SECON
 	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.chaos.corruption --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of imports, and the Rust code
+# Types are checked with the packages that the code of every purpose imports.
+lint: setup $(STAMPS)/test $(STAMPS)/lint ## Check style, types, stubs, the direction of imports, and the Rust code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

@@ -1,5 +1,5 @@
-//! Whatever rules of platforms say, they are refused with an error, or they find the same platforms in any bytes however
-//! they are asked: with another document before, and alone.
+//! Whatever rules of platforms say, they are refused with an error, or they find the same platforms in any bytes
+//! however they are asked: with another document before, and alone.
 //!
 //! The input is rules, a path and a document, with lines of four hyphens between them.
 

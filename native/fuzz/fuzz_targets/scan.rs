@@ -1,5 +1,5 @@
-//! Words and lines that a scan counts are those into which the patterns cut the text, and other threads, other batches and
-//! a memory that is too small change nothing in what it counts.
+//! Words and lines that a scan counts are those into which the patterns cut the text, and other threads, other batches
+//! and a memory that is too small change nothing in what it counts.
 
 #![no_main]
 

@@ -35,8 +35,8 @@ pub(super) const KEY_TEXT: usize = 15;
 /// What is in the last byte of a key whose word goes on.
 const GOES_ON: u8 = u8::MAX;
 
-/// The first bytes of a word as a big-endian number, zeros after its end, and in the last byte one more than its length,
-/// or 255 if it is longer. Keys compare as the words do, but for longer ones that begin alike.
+/// The first bytes of a word as a big-endian number, zeros after its end, and in the last byte one more than its
+/// length, or 255 if it is longer. Keys compare as the words do, but for longer ones that begin alike.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OrderKey(u128);
 

@@ -1,10 +1,10 @@
 //! Words with counts, more of them than memory may hold: sorted runs in memory and on disk, and their merge.
 //!
 //! Words are byte strings of any kind and length. They are kept in partitions, CRC-32 of the word modulo their number
-//! (the CRC of zlib) or one that their table has, and sorted bytewise inside each. What does not fit in memory is written as a sorted run to a
-//! temporary file, [`Spill`] keeps the runs, and a k-way merge gives the words back as Arrow batches ([`WordReader`]),
-//! with equal words added up. Counts are sums, so the result does not depend on how often, when, or whether words were
-//! written out. [`merge`] does the same for sorted runs that come as Arrow batches.
+//! (the CRC of zlib) or one that their table has, and sorted bytewise inside each. What does not fit in memory is
+//! written as a sorted run to a temporary file, [`Spill`] keeps the runs, and a k-way merge gives the words back as
+//! Arrow batches ([`WordReader`]), with equal words added up. Counts are sums, so the result does not depend on how
+//! often, when, or whether words were written out. [`merge`] does the same for sorted runs that come as Arrow batches.
 //!
 //! Not done here: counting, and deciding when there is too much.
 

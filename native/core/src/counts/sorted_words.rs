@@ -103,8 +103,8 @@ impl SortedWords {
         part.entries.get(self.entry).map(|entry| (part, entry))
     }
 
-    /// Goes on to the next partition that has words, gives back the memory of those that are done, and reads the current
-    /// word.
+    /// Goes on to the next partition that has words, gives back the memory of those that are done, and reads the
+    /// current word.
     #[inline]
     fn settle(&mut self) {
         while self.parts.get(self.part).is_some_and(|part| self.entry >= part.entries.len()) {

@@ -6,9 +6,9 @@
 //! byte. So decoding gives back the bytes, whatever they are.
 //!
 //! Text is cut into words ([`crate::pattern`]), which are looked up in a cache in batches; a word that is not there is
-//! merged. A tokenizer with superwords joins the tokens of the words of a line. Of a tokenizer of another program, added
-//! tokens that are not special are cut out of text first; one that was adopted as lossy puts text in NFC, and decoding
-//! gives that.
+//! merged. A tokenizer with superwords joins the tokens of the words of a line. Of a tokenizer of another program,
+//! added tokens that are not special are cut out of text first; one that was adopted as lossy puts text in NFC, and
+//! decoding gives that.
 
 mod added;
 mod bpe;

@@ -30,8 +30,9 @@ pub struct Files<'a> {
 /// Reads files on up to `threads` threads and returns a row for each, in order.
 ///
 /// The columns are `num_bytes` (u64), `doc_id` (string: the SHA-256, empty for what was not read), `has_nul` (bool),
-/// `is_wide` (bool: text of UTF-16 or UTF-32 by its byte-order mark) and `error` (i32: the operating system's number, 0 for none; a file that is no regular one any more does not exist).
-/// With `keep` there is `content` (large binary) too. A file that is too large has no digest and no error.
+/// `is_wide` (bool: text of UTF-16 or UTF-32 by its byte-order mark) and `error` (i32: the operating system's number, 0
+/// for none; a file that is no regular one any more does not exist). With `keep` there is `content` (large binary) too.
+/// A file that is too large has no digest and no error.
 ///
 /// # Errors
 /// `Invalid` for columns of other types, with nulls or of unequal lengths; `Io` if the threads cannot be started;

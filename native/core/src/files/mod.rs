@@ -1,4 +1,5 @@
-//! Listing folders, and reading many small files at once: their bytes, SHA-256 and what the filters ask of every document.
+//! Listing folders, and reading many small files at once: their bytes, SHA-256 and what the filters ask of every
+//! document.
 //!
 //! A file is opened without following a link or waiting on a pipe, read once, and digested while it is in the cache.
 //! Files are spread over threads, more of them than there are cores where the disk is what is waited for. What cannot

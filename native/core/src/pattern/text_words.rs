@@ -82,8 +82,8 @@ fn last_character(text: &[u8], end: usize) -> usize {
     text[..end].iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0)
 }
 
-/// Where what is open at the end of `run` starts, and where within the run it may end: its last word, an apostrophe that
-/// may begin a contraction, or white space.
+/// Where what is open at the end of `run` starts, and where within the run it may end: its last word, an apostrophe
+/// that may begin a contraction, or white space.
 pub(super) fn open_end(run: &[u8]) -> (usize, Vec<usize>) {
     let (mut before, mut start, mut end) = (0, 0, 0);
     while end < run.len() {

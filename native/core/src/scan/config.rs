@@ -54,7 +54,8 @@ pub(super) struct Candidate {
 pub(super) enum Match {
     /// A whole identifier or keyword outside comments and literals, directive names excluded.
     Ident,
-    /// An identifier that is the term, or begins with it; what follows a term without `_` at its end is no small letter.
+    /// An identifier that is the term, or begins with it; what follows a term without `_` at its end is no small
+    /// letter.
     Prefix,
     /// The same as `ident`, and whole words of string literals; the term begins with `$`.
     Dollar,

@@ -134,8 +134,9 @@ pub struct Scanner {
 
 impl Scanner {
     /// Prepares a scan on `threads` threads of what the JSON text `config` asks for:
-    /// `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "partition_by_project": false, "candidates": [{"term", "category", "match"}],
-    /// "morphemes": [{"morpheme", "position"}], "families": false}`; all but the pattern may be left out.
+    /// `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "partition_by_project": false, "candidates":
+    /// [{"term", "category", "match"}], "morphemes": [{"morpheme", "position"}], "families": false}`; all but the
+    /// pattern may be left out.
     ///
     /// # Errors
     ///

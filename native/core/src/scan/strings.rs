@@ -3,7 +3,8 @@
 use crate::lexer::{TokenKind, continues_identifier};
 
 /// Calls `each` with every word in the string literal `literal`, a maximal run of identifier bytes between its quotes,
-/// and with every chain of words with single dots between them (`mhlo.add`), from its first word to its last. An escape (a backslash and the byte after it) separates words, except in raw strings, which have none.
+/// and with every chain of words with single dots between them (`mhlo.add`), from its first word to its last. An escape
+/// (a backslash and the byte after it) separates words, except in raw strings, which have none.
 pub(super) fn words(literal: &[u8], kind: TokenKind, mut each: impl FnMut(&[u8])) {
     let raw = kind == TokenKind::RawString;
     let content = if raw { raw_content(literal) } else { after(literal, b'"') };

@@ -5,8 +5,8 @@ const ONE: u128 = 1 << 10;
 
 /// Caps how often a pair counts in one group, by how often the other groups have it.
 ///
-/// If a pair occurs `c` times in a group of `n` bytes, and `o` times in the other groups of `m` bytes, it counts there at
-/// most `factor · o · n / m + √c` times. So a pair that all groups have in equal shares counts in full, and one that
+/// If a pair occurs `c` times in a group of `n` bytes, and `o` times in the other groups of `m` bytes, it counts there
+/// at most `factor · o · n / m + √c` times. So a pair that all groups have in equal shares counts in full, and one that
 /// a single group has counts little, however often it occurs. What a pair is worth never grows while counts fall.
 pub(super) struct GroupCap {
     factor: u128,

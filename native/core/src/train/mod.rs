@@ -56,9 +56,9 @@ pub use usage::{SuperwordRanks, count_tokens};
 
 /// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
-/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. Both
-/// are read a batch at a time and not held. With `group_cap` they have `group` (uint16) too, below which no row is added
-/// to another.
+/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up.
+/// Both are read a batch at a time and not held. With `group_cap` they have `group` (uint16) too, below which no row is
+/// added to another.
 /// `seeds` has `token` (binary) and `atomic` (bool). The result has one row per merge in rank order: `left` and `right`
 /// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3). The same input in any order
 /// gives the same rows.

@@ -16,7 +16,8 @@ fn level(count: u64) -> usize {
     (shift as usize) * 8 + (count >> shift) as usize
 }
 
-/// Gives out pairs, what is worth most first, while that falls. A pair is worth its count, or less where that is capped.
+/// Gives out pairs, what is worth most first, while that falls. A pair is worth its count, or less where that is
+/// capped.
 ///
 /// Only pairs of the highest level are in a heap. The others wait unsorted by level and are looked at again when
 /// theirs comes, with what they are worth then: most pairs are so rare that this never happens.

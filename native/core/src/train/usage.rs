@@ -31,8 +31,8 @@ pub struct SuperwordRanks {
 /// `merge_rows` has `left` and `right` (binary) in rank order, as [`super::train_bpe`] gives them; `texts` have `word`
 /// (binary) and `count` (uint64), as the pattern of the merges cuts them. With `superwords` the words of lines are
 /// encoded once, and then joined, which takes much less time. The result has `token` (binary) and `count` (uint64): a
-/// row for each single byte in alphabet order, then one for each merge in rank order. A count of 0 is a token that never
-/// occurs.
+/// row for each single byte in alphabet order, then one for each merge in rank order. A count of 0 is a token that
+/// never occurs.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, a merge of what is not a token before

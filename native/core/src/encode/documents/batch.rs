@@ -119,7 +119,8 @@ pub(crate) fn list_array<T: Id>(mut pieces: Vec<DocumentIds<T>>, threads: usize)
     Ok(ListArray::try_new(Arc::new(field), offsets, Arc::new(values), None)?)
 }
 
-/// The ids of all pieces, `total` of them. Copying, and clearing the memory for it, takes as long as a tenth of encoding.
+/// The ids of all pieces, `total` of them. Copying, and clearing the memory for it, takes as long as a tenth of
+/// encoding.
 fn join<T: Id>(pieces: &[DocumentIds<T>], total: usize, threads: usize) -> Result<Vec<T>> {
     let mut ids = zeros(total);
     let (mut rest, mut parts) = (ids.as_mut_slice(), Vec::with_capacity(pieces.len()));

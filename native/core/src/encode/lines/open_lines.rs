@@ -1,8 +1,8 @@
 //! The tokens that the merges of words make of lines.
 //!
 //! These merges need not be applied to whole lines. The tokens of single words come from a cache, and are put side by
-//! side. In the words that the merges were learned from, no letter comes before a mark or a space, so no merge joins two
-//! such bytes, and there is nothing to do where such words meet. Elsewhere the two tokens are looked at
+//! side. In the words that the merges were learned from, no letter comes before a mark or a space, so no merge joins
+//! two such bytes, and there is nothing to do where such words meet. Elsewhere the two tokens are looked at
 //! ([`super::repairs`]).
 
 use super::repairs::{Meeting, Repairs};

@@ -1,7 +1,7 @@
 //! The tokens of many lines by the merges of words, which superwords are learned from, and by all merges.
 //!
-//! The words of lines come from a cache, and are put side by side, as [`super::joiner`] does. However the lines are cut,
-//! the tokens are those of merging each line at once, because every place where words meet is checked.
+//! The words of lines come from a cache, and are put side by side, as [`super::joiner`] does. However the lines are
+//! cut, the tokens are those of merging each line at once, because every place where words meet is checked.
 
 use std::str;
 

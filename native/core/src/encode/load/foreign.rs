@@ -1,9 +1,9 @@
 //! What `tokenizer.json` of another program says, as far as the encoder does it exactly.
 //!
 //! The ids are those of `tokenizers` with `encode_special_tokens` on: the characters of a special token in text are
-//! ordinary text, and any other added token is cut out of text. The normaliser NFC is left out, unless the tokenizer was
-//! adopted as one that loses text. What the encoder does not know is refused by name, and the caller lets `tokenizers`
-//! run the tokenizer.
+//! ordinary text, and any other added token is cut out of text. The normaliser NFC is left out, unless the tokenizer
+//! was adopted as one that loses text. What the encoder does not know is refused by name, and the caller lets
+//! `tokenizers` run the tokenizer.
 
 use serde_json::Value;
 

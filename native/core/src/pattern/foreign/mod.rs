@@ -1,7 +1,8 @@
 //! The pre-tokenizers of other programs' byte-level BPE.
 //!
-//! Each is a list of [`Step`]s, as `tokenizer.json` has them in front of its `ByteLevel`, and a splitter that cuts valid
-//! UTF-8 where `tokenizers` cuts it with those steps. They are recognised by their steps, character for character.
+//! Each is a list of [`Step`]s, as `tokenizer.json` has them in front of its `ByteLevel`, and a splitter that cuts
+//! valid UTF-8 where `tokenizers` cuts it with those steps. They are recognised by their steps, character for
+//! character.
 
 mod category;
 mod cl100k;

@@ -101,8 +101,8 @@ pub(super) fn fill(runs: u64, seeds: u64) -> u64 {
     runs & !runs.wrapping_add(seeds)
 }
 
-/// The starts of a block, of which the first `length` bytes are text; `next` are the masks of the one after it, of which
-/// the first `next_length` are. `JOINS` is for `cpp-words-2`.
+/// The starts of a block, of which the first `length` bytes are text; `next` are the masks of the one after it, of
+/// which the first `next_length` are. `JOINS` is for `cpp-words-2`.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
 #[allow(clippy::too_many_lines, reason = "one mask after another, most of them used by several others")]

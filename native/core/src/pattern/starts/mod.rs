@@ -3,9 +3,9 @@
 //! With few exceptions, `cpp-words-1` looks at most one character ahead and never back. So most word starts follow from
 //! the classes of neighbouring bytes, by logic on whole masks; the carries of an addition fill runs. A byte is marked
 //! *odd* where something else may begin or continue: a number with a point or an exponent, a literal prefix, the end of
-//! a raw string, a backslash, odd white space, a character beyond ASCII. [`Pattern::end`] cuts the words that touch such
-//! a byte. `cpp-words-2` has fewer starts: none behind up to three marks, nor at the space behind them if a name or
-//! number comes next, nor at a `::` behind a name, nor at the name behind it.
+//! a raw string, a backslash, odd white space, a character beyond ASCII. [`Pattern::end`] cuts the words that touch
+//! such a byte. `cpp-words-2` has fewer starts: none behind up to three marks, nor at the space behind them if a name
+//! or number comes next, nor at a `::` behind a name, nor at the name behind it.
 //!
 //! A word that starts at a start of the masks and touches no odd byte ends at the next start, however the words before
 //! it were cut. So after an odd word the masks are valid again from the first start at which a word begins.
@@ -94,8 +94,8 @@ impl Default for Starts {
 const MAX_KEPT: usize = 1 << 20;
 
 impl Starts {
-    /// Finds the starts in `text`, any bytes, of the words and the lines of `pattern`; of another program's pattern those
-    /// of the words only, if there are rules for it.
+    /// Finds the starts in `text`, any bytes, of the words and the lines of `pattern`; of another program's pattern
+    /// those of the words only, if there are rules for it.
     pub(crate) fn find(&mut self, pattern: Pattern, text: &[u8]) {
         self.pattern = pattern;
         self.blocks.clear();
@@ -120,8 +120,8 @@ impl Starts {
         }
     }
 
-    /// Calls `each` with the ends of all words in `run[start..]`, in order, some at a time. The run is one of the maximal
-    /// runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
+    /// Calls `each` with the ends of all words in `run[start..]`, in order, some at a time. The run is one of the
+    /// maximal runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
     #[inline]
     pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(Ends)) {
         if self.blocks.is_empty() {

@@ -1,7 +1,7 @@
 //! Counting the words of documents: most in a small table of those met most recently, all others in that of all words.
 //!
-//! Words are taken in batches. Each step asks for the memory of the next one: for the lines of the small table, then for
-//! the slots of the words that are not or no longer there.
+//! Words are taken in batches. Each step asks for the memory of the next one: for the lines of the small table, then
+//! for the slots of the words that are not or no longer there.
 
 use super::near::{Counted, Leaving, NearWords, NextWord};
 use super::table::WordTable;
@@ -111,7 +111,8 @@ impl WordTotals {
         count as u64
     }
 
-    /// Counts the words of the batch. No step but for the first waits for memory that the step before has not asked for.
+    /// Counts the words of the batch. No step but for the first waits for memory that the step before has not asked
+    /// for.
     #[inline(never)]
     fn count_batch(&mut self, recent: &mut Recent, source: &[u8], naming: &mut impl Naming) {
         let Recent { near, batch: Batch { start, length, ends, words, rest }, .. } = recent;

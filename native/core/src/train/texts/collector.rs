@@ -47,7 +47,8 @@ struct HeldRows {
 }
 
 impl HeldRows {
-    /// Adds texts, whose tokens end at `ends` in `tokens`, but for those of one token and those that the bound leaves out.
+    /// Adds texts, whose tokens end at `ends` in `tokens`, but for those of one token and those that the bound leaves
+    /// out.
     fn add(&mut self, texts: &[(Text, u32)], tokens: &[u32], ends: &[usize], bound: &Bound) {
         let mut start = 0;
         for (&(text, hash), &end) in texts.iter().zip(ends) {

@@ -3,7 +3,8 @@
 //! A round merges only pairs that occur at least `least` times. Each occurrence of a pair `(A, B)` spans a border
 //! between two tokens of the text as the round found it: the last one in `A` and the first one in `B`. Two occurrences
 //! span two borders. So the pair of those two tokens occurs at least as often, and a border whose pair occurs less than
-//! `least` times stays to the end of the round. What is between two such borders is merged as if nothing were around it.
+//! `least` times stays to the end of the round. What is between two such borders is merged as if nothing were around
+//! it.
 //!
 //! To leave a border out of the cuts is never wrong, it only costs memory. So pairs may share a counter, which then
 //! stands for more than it should, and counters end where they are high enough.
