@@ -38,6 +38,7 @@ from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded
+from transforms.units.prefetch import prefetch
 
 if TYPE_CHECKING:
     from tokenizer_build.build import ScanCounts
@@ -301,9 +302,10 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str], *, by_group: bool)
     words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
 
     def read(files: Sequence[str]) -> pa.RecordBatchReader:
+        # The next row group is read while the native core works on one.
         if by_group:
-            return pa.RecordBatchReader.from_batches(GROUPED_WORDS, _read_groups(out, files))
-        return pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, files))
+            return pa.RecordBatchReader.from_batches(GROUPED_WORDS, prefetch(_read_groups(out, files)))
+        return pa.RecordBatchReader.from_batches(WORDS, prefetch(_read_batches(out, files)))
 
     return ScanCounts(
         words=read(words),
