@@ -192,7 +192,7 @@ class IngestOptions(Options):
     """Code tokens per shingle."""
 
     near_duplicate_permutations: Annotated[Literal[64, 128, 256, 512, 1024], FILTER] = 256
-    """Bytes per MinHash signature."""
+    """Permutations per MinHash signature, one byte each."""
 
     open_archives: Annotated[bool, READING] = True
     """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""

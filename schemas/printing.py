@@ -1,4 +1,4 @@
-"""Text from data, as it may be printed: nothing in it that a terminal or a reader would obey instead of showing."""
+"""Text from data, as it may be printed: nothing in it that a terminal or a reader would obey. Numbers with nouns."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ def printable_json(text: str) -> str:
         '{"a": "é\\u009b"}'
     """
     return _escaped(text, lambda character: json.dumps(character)[1:-1])
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Example:
+        >>> count(1, "project"), count(1200, "document"), count(2, "category", "categories")
+        ('1 project', '1,200 documents', '2 categories')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _escaped(text: str, escape: Callable[[str], str]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.options import BuildOptions
+from schemas.printing import count
 from tokenizer_build.decisions import (
     CUTTING,
     GENERIC_RULES,
@@ -129,7 +130,7 @@ class Findings:
             *self._lock_sentences(_SHOWN_LOCKED),
             *self._superword_sentences(),
             *self._left_out_sentences(),
-            f"{count(fallen, 'category', 'categories')} cut entirely; the other findings are in {FINDINGS_MD}",
+            f"No token is kept of {count(fallen, 'category', 'categories')}; {FINDINGS_MD} says why.",
         ]
 
     def fallen_categories(self) -> Iterable[str]:
@@ -157,7 +158,8 @@ class Findings:
             yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
         groups = len(by_category(self.decisions))
-        yield f"{fallen:,} of {count(groups, 'category', 'categories')} cut entirely{':' if fallen else '.'}"
+        groups_of = count(groups, "category", "categories")
+        yield f"No token is kept of {fallen:,} of {groups_of}{':' if fallen else '.'}"
 
     def _morpheme_sentence(self) -> str:
         tokens = self._hits_by_token()
@@ -231,8 +233,8 @@ class Findings:
     def _slot_sentence(self) -> str:
         slots = self.slots
         return (
-            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}; the other "
-            f"{slots.proposed - slots.kept:,} ids are among the {slots.learned:,} learned tokens of this build."
+            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}; the ids of the other "
+            f"{slots.proposed - slots.kept:,} went to learned tokens, of which there are {slots.learned:,}."
         )
 
     def _unneeded_sentences(self) -> Iterable[str]:
@@ -338,16 +340,6 @@ def renyi_efficiency(counts: Iterable[int], order: float = _RENYI_ORDER) -> floa
 def _numbers(table: pa.Table, column: str = "projects") -> list[int]:
     numbers: list[Any] = table[column].to_pylist()
     return numbers
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun.
-
-    Example:
-        >>> count(1, "project"), count(2, "category", "categories")
-        ('1 project', '2 categories')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _listed(tokens: Sequence[str], shown: int | None = None) -> str:

@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.options import BuildOptions
+from schemas.printing import count
 from tokenizer_build.bands import DOMAIN, MORPHEMES
 from tokenizer_build.decisions import CUTTING, Corpus, Counts, decide_name, least_morpheme_hits, read_counts
-from tokenizer_build.findings import count
 from tokenizer_build.lock import Lock
 from tokenizer_build.own import free_ids
 from tokenizer_build.shapes import name_parts

@@ -242,7 +242,10 @@ def _too_large(slots: Slots, learnable: int, after: float | None) -> str:
     room = _room(slots, slots.vocab_size, after)
     few = f"only {learnable} of {room} merges could be learned from the words of the text"
     if would_do < slots.first_learned:
-        return f"vocab_size = {slots.vocab_size}: {few}; it does not even fill {slots.first_learned}: give more text"
+        return (
+            f"vocab_size = {slots.vocab_size}: {few}, which does not fill even the smallest vocabulary "
+            f"({slots.first_learned} ids); give more text, or tokenize it with a ready tokenizer (--tokenizer)"
+        )
     return (
         f"vocab_size = {slots.vocab_size}: {few}; give more text, or ask for {would_do}, or better for fewer: the "
         "profile demo has 16,384"

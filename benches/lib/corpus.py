@@ -19,12 +19,12 @@ from benches.lib.references import is_utf8
 from configs.execution import usable_threads
 from configs.runs import RunConfig, load_run_config
 from configs.tables import DEFAULT_PROFILE
-from pipelines.console.lines import count_units
 from pipelines.console.progress import MEGABYTE, Reporter
 from pipelines.stages import ingest
 from pipelines.stages import run as whole_run
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
+from schemas.printing import count
 from transforms.records.receipts import RECEIPT
 
 VOCAB_SIZES = ((32 * MEGABYTE, 1 << 16), (MEGABYTE, 1 << 14), (0, 1 << 13))
@@ -57,7 +57,7 @@ class Corpus:
         """Return what it is in a line."""
         return (
             f"{self.documents:,} documents, {self.num_bytes / MEGABYTE:,.1f} MB, {self.tokens:,} tokens "
-            f"({self.num_bytes / max(1, self.tokens):.2f} bytes per token), {count_units(self.units)}; "
+            f"({self.num_bytes / max(1, self.tokens):.2f} bytes per token), {count(self.units, 'unit')}; "
             f"vocabulary of {self.config.options.build.vocab_size:,} ids"
         )
 

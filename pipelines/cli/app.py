@@ -209,16 +209,17 @@ def verify(
         ),
     ] = None,
     published: Annotated[
-        bool, typer.Option("--published", help="RUN is a copy of what `push` publishes of a run: check what it has.")
+        bool, typer.Option("--published", help="RUN is a download of a pushed run: check the files that it has.")
     ] = False,
     signed_by: args.SignedBy = None,
     as_json: args.OneJson = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Check that a run or a trial matches its receipt, or an export its manifest.
+    """Check a run, a trial or an export against its record.
 
-    Works offline, from the files alone. Exit code 0 if it matches, otherwise 1 with the first differences; --json
-    prints all of them. --published checks a download: every file that it has and all rows of its shards; it also says
+    The record is the receipt, or the manifest of an export. Works offline, from the files alone. Exit code 0 if all
+    matches, otherwise 1 with the first differences; --json prints all of them. --published checks a download: every
+    file that it has and all rows of its shards; it also says
     which files of the run are missing.
 
     Examples:
@@ -268,7 +269,7 @@ def equivalence(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Carry out the same run on every engine, and compare the digests.
+    """Make the same run on every engine, and compare the digests.
 
     By default, the sources are the C++ headers of installed packages. Counts, tokenizer, dataset and receipt must be
     the same everywhere; otherwise the exit code is 1. An unavailable engine is skipped, or an error if you named it.

@@ -91,7 +91,7 @@ def shards(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Write the files that training programs read: .bin shards or Megatron pairs.
+    """Write files for training programs: .bin or Megatron pairs.
 
     Reads the token shards of a finished run. The hash of the project or document decides whether it is in train or
     val, and this never changes. The folder has a manifest that `cppmill verify` checks. A second call does only what is
@@ -131,11 +131,11 @@ def byte_tables(
         ),
     ] = None,
 ) -> None:
-    """Write the bytes of each token, to compute bits per byte from a loss per token.
+    """Write the bytes of each token, for bits per byte.
 
-    The file has base_bytes, has_leading_space and is_boundary, as `cppmill_core.byte_tables` reads them, and the
-    tokenizer's digest. If --check finds a document with another number of bytes, nothing is written and the exit code
-    is 1.
+    With them, a loss per token becomes bits per byte. The file has base_bytes, has_leading_space and is_boundary, as
+    `cppmill_core.byte_tables` reads them, and the tokenizer's digest. If --check finds a document with another number
+    of bytes, nothing is written and the exit code is 1.
 
     Examples:
       cppmill byte-tables --tokenizer llvm/tokenizer --out llvm.npz --check llvm
@@ -257,11 +257,11 @@ def trace(
     ] = False,
     as_json: args.Json = False,
 ) -> None:
-    """Name the documents that a training consumed: their bytes, licences and place in the run.
+    """Name the documents that a training consumed.
 
-    Names those of the last step before a checkpoint, of any other step, or of all steps up to the checkpoint. The
-    order of the loader is computed again, so training need not log anything. If the dataset is not the one of the
-    checkpoint, the command refuses.
+    Prints their bytes, licences and place in the run. Names those of the last step before a checkpoint, of any other
+    step, or of all steps up to the checkpoint. The order of the loader is computed again, so training need not log
+    anything. If the dataset is not the one of the checkpoint, the command refuses.
 
     Examples:
       cppmill trace checkpoint.pt --data llvm

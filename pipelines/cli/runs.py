@@ -85,7 +85,7 @@ def report(
     ] = None,
     verbose: args.Verbose = False,
 ) -> None:
-    """Show a finished run, or the versions of a store, on one HTML page.
+    """Show a run, or the versions of a store, on one HTML page.
 
     For a run, the page shows what went in and came out, the vocabulary and how much of it is used, compression by
     project, lengths, decisions with their reasons, and the receipt. For a store of `retokenize`, it shows documents,
@@ -96,7 +96,7 @@ def report(
       cppmill report llvm
       cppmill report llvm-strict --left-out --against llvm
       cppmill report llvm --shard counts/terms.parquet --rows 200
-      cppmill report s3://bucket/llvm --out llvm.html --compare peers.jsonl
+      cppmill report s3://bucket/llvm --out llvm.html --compare others.jsonl
       cppmill report /data/cpp --out weekly.html
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
@@ -203,7 +203,7 @@ def changes(
     ] = False,
     as_json: args.Json = False,
 ) -> None:
-    """Print what the current version of a store changed, its drift, or how all its versions compare.
+    """Print what the current version of a store changed.
 
     Without options: documents, tokens, shards and ids, as `retokenize` printed them. With --trend, for each version:
     totals, bytes per token, ledger, tokenizer, added and removed projects; then the projects whose compression changed
@@ -306,7 +306,7 @@ def provenance(
         typer.Option("--builder", metavar="URI", help="Who carried out the run.  [default: urn:cppmill:builder]"),
     ] = None,
 ) -> None:
-    """Write a run's receipt as in-toto statement, Croissant file and dataset card.
+    """Write a receipt as in-toto, Croissant and a dataset card.
 
     Uses the receipt, the tokenizer's manifest and the licences of the documents. DIR also has links to the shards, so
     that `datasets.load_dataset(DIR)` can read them. The same arguments give the same bytes. Nothing is signed or sent.

@@ -39,9 +39,10 @@ def init(
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
 ) -> None:
-    """Print a script that makes a shell complete commands, options and their values.
+    """Print a script that completes commands in a shell.
 
-    Use it for one session, or put it into a file that the shell reads when it starts.
+    It also completes options and their values. Use it for one session, or put it into a file that the shell reads when
+    it starts.
 
     Examples:
       source <(cppmill completion bash)

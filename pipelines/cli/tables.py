@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from schemas.errors import ExitCode
+from schemas.printing import count
 
 if TYPE_CHECKING:
     from pipelines.stages.equivalence import EngineRun
@@ -127,4 +128,4 @@ def _print_lines(differences: Sequence[str], answer: Answer) -> None:
         typer.echo(line)
     if len(differences) > SHOWN_DIFFERENCES:
         typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
-    typer.echo(f"{out}: {len(differences):,} differences from the {record}", err=True)
+    typer.echo(f"{out}: {count(len(differences), 'difference')} from the {record}", err=True)

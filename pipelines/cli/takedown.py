@@ -107,11 +107,11 @@ def prove_absent(
     run: args.RunFolder,
     doc_id: Annotated[str, typer.Argument(metavar="DOC_ID", help="SHA-256 of the document's bytes.")],
 ) -> None:
-    """Print the proof, as JSON, that a document is not in a dataset.
+    """Print the proof that a document is not in a dataset.
 
-    checks/check_exclusion.py checks the proof without cppmill. It needs only the root, which is in the receipt of every
-    run with a list of withdrawn documents. If the document is in the dataset, the command proves that instead, and the
-    exit code is 1.
+    The proof is JSON, which checks/check_exclusion.py checks without cppmill. This needs only the root, which is in the
+    receipt of every run with a list of withdrawn documents. If the document is in the dataset, the command proves that
+    instead, and the exit code is 1.
 
     Example:
       cppmill prove-absent llvm e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 > proof.json
@@ -137,7 +137,7 @@ def affected(
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Name the versions, exports and checkpoints that contain withdrawn documents.
+    """List what still contains withdrawn documents.
 
     Lists the versions of the store, including those that were deleted after the withdrawal. Finds exports by the
     receipt that they were made from. For checkpoints, it reads the position of the loader, like `trace`, and finds the

@@ -98,7 +98,9 @@ def adopt(
         ),
     ] = False,
 ) -> None:
-    """Make a tokenizer directory from another program's tokenizer, or from ours with another template.
+    """Make a tokenizer directory from another tokenizer.
+
+    Takes a tokenizer of another program, or one of ours to give it another template.
 
     Copies the files unchanged, and writes a manifest that describes the ids. Accepts any SentencePiece model and
     byte-level BPE that can reproduce all text. Other tokenizers are refused with the reason, except SentencePiece
@@ -215,7 +217,7 @@ def cursors(
     threads: ThreadNumber = None,
     as_json: args.Json = False,
 ) -> None:
-    """Measure how often a completion at a cursor meets a token border.
+    """Measure how often a cursor is at a token border.
 
     Each document gets three cursors: anywhere, inside an identifier after one of its parts, and at the end of a line.
     For each kind, the table shows how often the complete text has a token border there; how often both sides, encoded
@@ -251,7 +253,7 @@ def sweep(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Estimate what vocabularies of several sizes would gain and cost.
+    """Estimate what other vocabulary sizes would gain and cost.
 
     Builds a tokenizer of each size from the counts of RUN, in a temporary folder, and encodes a text, which should be
     held out. Prints bytes per token, and for models of several shapes the parameters of the embedding and the work to
@@ -321,11 +323,11 @@ def trial(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Train the same small model with each tokenizer, and compare bits per byte of held-out text.
+    """Train a small model with each tokenizer, and compare them.
 
-    Every training uses the same documents and the same number of floating-point operations, including the matrix of the
-    logits. DIR then contains trial.json, a receipt, and trial.svg with curves over bytes and over operations. Needs
-    cppmill[trial].
+    Compares bits per byte of held-out text. Every training uses the same documents and the same number of
+    floating-point operations, including the matrix of the logits. DIR then contains trial.json, a receipt, and
+    trial.svg with curves over bytes and over operations. Needs cppmill[trial].
 
     Examples:
       cppmill trial plain=a/tokenizer superwords=b/tokenizer --on a --held-out held-out/ --budget 20m --out trial

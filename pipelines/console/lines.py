@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipelines.console.progress import MEGABYTE, Meter, Summary
+from schemas.printing import count
 
 
 def progress_line(meter: Meter, columns: int | None = None) -> str:
@@ -37,7 +38,7 @@ def describe_amounts(done_units: int, units: int, done_bytes: int, num_bytes: in
 
 def _amounts(done_units: int, units: int, done_bytes: int, num_bytes: int, *, bytes_per_second: float) -> list[str]:
     """Return units, and megabytes and rate if there are bytes."""
-    found = [f"{done_units:,} of {units:,} units"]
+    found = [f"{done_units:,} of {count(units, 'unit')}"]
     if num_bytes:
         found.append(f"{done_bytes / MEGABYTE:,.1f} of {num_bytes / MEGABYTE:,.1f} MB")
         found.append(f"{bytes_per_second / MEGABYTE:,.1f} MB/s")
@@ -51,7 +52,7 @@ def describe_time_left(eta_seconds: float | None) -> str:
 
 def start_line(meter: Meter) -> str:
     """Return the line that begins a stage."""
-    return f"{meter.stage}: {count_units(meter.units)}, {meter.num_bytes / MEGABYTE:,.1f} MB to do"
+    return f"{meter.stage}: {count(meter.units, 'unit')}, {meter.num_bytes / MEGABYTE:,.1f} MB to do"
 
 
 def done_line(meter: Meter, seconds: float, summary: Summary) -> str:
@@ -66,7 +67,7 @@ def done_line(meter: Meter, seconds: float, summary: Summary) -> str:
         text = f"{meter.stage}: nothing to do, every unit is up to date"
     else:
         rate = f", {meter.num_bytes / MEGABYTE / seconds:,.1f} MB/s" if meter.num_bytes and seconds > 0 else ""
-        text = f"{meter.stage}: {count_units(meter.units)} in {format_seconds(seconds)}{rate}"
+        text = f"{meter.stage}: {count(meter.units, 'unit')} in {format_seconds(seconds)}{rate}"
     return f"{text} ({format_summary(summary)})" if summary else text
 
 
@@ -84,11 +85,6 @@ def format_seconds(seconds: float) -> str:
     return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60:02d} min"
 
 
-def count_units(units: int) -> str:
-    """Return a number of units in words."""
-    return "1 unit" if units == 1 else f"{units:,} units"
-
-
 def format_summary(summary: Summary) -> str:
     """Return a summary in words.
 
@@ -104,4 +100,7 @@ def _format_entry(name: str, value: float | str) -> str:
         return f"{name} {value}"
     if name == "bytes" or name.endswith(" bytes"):
         return f"{name.removesuffix('bytes')}{value / MEGABYTE:,.1f} MB"
-    return f"{value:,} {name}" if isinstance(value, int) else f"{value:,.4g} {name}"
+    if not isinstance(value, int):
+        return f"{value:,.4g} {name}"
+    noun, _, rest = name.partition(" ")
+    return f"{value:,} {name}" if value != 1 or not noun.endswith("s") else f"1 {noun[:-1]} {rest}".rstrip()

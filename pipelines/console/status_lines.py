@@ -51,6 +51,8 @@ def _describe_stage(stage: StageStatus) -> str:
 
 
 def _describe_event(event: Event) -> str:
+    if event["event"] == "note":
+        return str(event["message"])
     values = ", ".join(
         f"{name} {value}"
         for name, value in event.items()

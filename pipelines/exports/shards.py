@@ -17,6 +17,7 @@ from schemas.digests import add_digests
 from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import ShardOptions
 from schemas.options import TokenizeOptions
+from schemas.printing import count
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
 from transforms.exports.shards.plan import FilePlan, plan_files
@@ -158,7 +159,8 @@ def check_splits(
 def describe(export: Export[ShardOptions], manifest: dict[str, Any], settings: ShardSettings) -> list[str]:
     """Return what was made, in plain words, and the arguments for a training program."""
     lines = [
-        f"{split:<9} {total['documents']:,} documents, {total['tokens']:,} tokens in {total['files']:,} files"
+        f"{split:<9} {count(total['documents'], 'document')}, {count(total['tokens'], 'token')} in "
+        f"{count(total['files'], 'file')}"
         for split, total in manifest["totals"].items()
     ]
     for split, total in manifest["totals"].items():

@@ -125,7 +125,7 @@ class IngestKeys(TypedDict, total=False):
     """Code tokens per shingle."""
 
     near_duplicate_permutations: Literal[64, 128, 256, 512, 1024] | None
-    """Bytes per MinHash signature."""
+    """Permutations per MinHash signature, one byte each."""
 
     open_archives: bool | None
     """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""

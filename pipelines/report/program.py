@@ -15,13 +15,13 @@ from pipelines.report import sections, text
 from pipelines.report.facts import Facts, read_facts
 from pipelines.report.left_out import RunFiles, render_left_out
 from pipelines.report.shard_rows import render_rows
-from pipelines.report.text import count
 from pipelines.report.trend import describe, render_trend
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.show import Palette
 from schemas.digests import parse_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
+from schemas.printing import count
 from tokenizer_build.artifact import MANIFEST_JSON
 from transforms.drift.record import read_drift
 from transforms.records.movers import find_movers

@@ -17,8 +17,9 @@ from pipelines.console.progress import MEGABYTE
 from pipelines.report import plots
 from pipelines.report.facts import Facts
 from pipelines.report.plots import Bar, Stream
-from pipelines.report.text import count, percent
+from pipelines.report.text import percent
 from pipelines.report.vocabulary_map import COLOURS, draw_map
+from schemas.printing import count
 from schemas.reasons import Column
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.origins import RESERVED

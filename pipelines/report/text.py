@@ -201,13 +201,3 @@ def percent(part: float, whole: float) -> str:
         ('33.3%', '0.0%')
     """
     return f"{part / (whole or 1):.1%}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number of things in words.
-
-    Example:
-        >>> count(1, "document"), count(1000, "byte")
-        ('1 document', '1,000 bytes')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

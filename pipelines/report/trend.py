@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from pipelines.pages import render_page
 from pipelines.report import plots
-from pipelines.report.text import count
+from schemas.printing import count
 from transforms.records.movers import COMPARED_VERSIONS, Mover
 from transforms.records.trend import Trend, VersionFacts, ledger_columns
 

@@ -105,14 +105,17 @@ def scanned_shards(session: Session) -> set[str]:
 def _other_options(session: Session) -> Iterator[str]:
     """Yield a line for each option that is not what the tokenizer was built with."""
     is_built = bool(build_receipts(session))
-    ways = f"give the same again{'' if is_built else f', or --tokenizer {session.out.root}/{_FOLDER}'}"
+    kept = "" if is_built else f", --tokenizer {session.out.root}/{_FOLDER}"
     for (table, key), found in _made_options(session).items():
         given = session.config.stage_options(Stage(table)).get(key)
         if (table, key) == _TOKEN_PATTERN and not is_built:
             given = token_pattern(session.config.options)
         if given != found:
-            place = f"{_flag(table, key)} {_shown(given)}"
-            yield f"{place}: the tokenizer in {session.out.root} has {_shown(found)}; {ways}, {_REBUILD}"
+            flag = _flag(table, key)
+            yield (
+                f"{flag} {_shown(given)}: the tokenizer in {session.out.root} was built with {_shown(found)}; "
+                f"{'leave it out' if found is None else f'pass {flag} {_shown(found)}'}{kept}, {_REBUILD}"
+            )
 
 
 _TOKEN_PATTERN = (str(Stage.SCAN), "pattern")

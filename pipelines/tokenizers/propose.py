@@ -17,9 +17,9 @@ from pipelines.stages.vocabulary import recorded_digest
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.options import BuildOptions, ScanOptions
+from schemas.printing import count
 from schemas.tables import WORDS, token_type
 from tokenizer_build.decisions import Corpus
-from tokenizer_build.findings import count
 from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.proposals import Proposals, find_gaps, propose, scanner_config
 from transforms.records.receipts import find_receipt

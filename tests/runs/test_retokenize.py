@@ -107,7 +107,7 @@ def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(stor
     before = tree(store.out("v000001"))
     done = cppmill(*store.command, check=False)
     assert done.returncode == 10
-    assert "v000001 is up to date: nothing to do" in done.stdout
+    assert "v000001 is up to date, so there is nothing to do" in done.stdout
     assert "read" not in done.stderr, "no version was begun"
     assert store.versions.names == ["v000001"]
     assert tree(store.out("v000001")) == before
@@ -251,7 +251,7 @@ def status_of(store, cppmill):
 def test_the_status_of_a_store_says_how_the_last_command_ended(store, cppmill):
     assert status_of(store, cppmill) == (0, None)
     assert store.again().changes is None
-    nothing = (0, ("done", "v000001 is up to date: nothing to do"))
+    nothing = (0, ("done", "v000001 is up to date, so there is nothing to do"))
     assert status_of(store, cppmill) == nothing
     with OutputFolder(store.place).store.lock():
         assert cppmill(*store.command, check=False).returncode == 11

@@ -75,11 +75,14 @@ def test_a_rebuild_says_how_many_ids_move_and_is_what_a_new_run_gives(grown, cpp
 @pytest.mark.parametrize(
     ("options", "both"),
     [
-        (("--vocab-size", "8192"), ("--vocab-size 8192:", "has 12288;")),
-        (("--profile", "demo"), ("--profile demo:", "has hybrid-64k;")),
-        (("--hf-template", "bos"), ("--hf-template bos:", "has none;")),
-        (("--set", "build.min_hits=3"), ("--min-hits 3:", "has 10;")),
-        (("--unit-pattern", "cpp-lines-1", "--superwords-after", "0.9"), ("--superwords-after 0.9:", "has none;")),
+        (("--vocab-size", "8192"), ("--vocab-size 8192:", "was built with 12288; pass --vocab-size 12288, or")),
+        (("--profile", "demo"), ("--profile demo:", "was built with hybrid-64k; pass --profile hybrid-64k, or")),
+        (("--hf-template", "bos"), ("--hf-template bos:", "was built with none; leave it out, or")),
+        (("--set", "build.min_hits=3"), ("--min-hits 3:", "was built with 10; pass --min-hits 10, or")),
+        (
+            ("--unit-pattern", "cpp-lines-1", "--superwords-after", "0.9"),
+            ("--superwords-after 0.9:", "was built with none; leave it out, or"),
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "plan", "build"])
@@ -106,7 +109,7 @@ def test_a_tokenizer_that_was_given_once_stays(run, other_tokenizer, cppmill, tm
     cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", other_tokenizer)
     done = cppmill("run", run.sources, "--out", out, check=False)
     assert done.returncode == 2
-    assert f"--vocab-size 65536: the tokenizer in {out} has 8192" in done.stderr
+    assert f"--vocab-size 65536: the tokenizer in {out} was built with 8192; " in done.stderr
     assert f"--tokenizer {out}/tokenizer" in done.stderr
     cppmill("run", run.sources, "--out", out, "--vocab-size", 8192)
     assert (out / "tokenizer/manifest.json").read_bytes() == (other_tokenizer / "manifest.json").read_bytes()

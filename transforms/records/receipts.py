@@ -15,6 +15,7 @@ from schemas.digests import add_digests, sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import RunOptions
+from schemas.printing import count
 from schemas.units import UnitReceipt
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, Counts, sum_counts
 from transforms.records.record import read_record
@@ -170,22 +171,22 @@ def read_checked_receipt(out: OutputFolder) -> dict[str, Any]:
 def describe_receipt(receipt: dict[str, Any]) -> list[str]:
     """Return the lines that show a receipt to people."""
     documents, sizes, dataset = receipt["ledger"]["documents"], receipt["ledger"]["bytes"], receipt["dataset"]
-    lines = [f"in        {documents['in']:,} documents, {sizes['in']:,} bytes"]
+    lines = [f"in        {count(documents['in'], 'document')}, {count(sizes['in'], 'byte')}"]
     lines += [
-        f"{column:<9} {documents[column]:,} documents, {sizes[column]:,} bytes"
+        f"{column:<9} {count(documents[column], 'document')}, {count(sizes[column], 'byte')}"
         for column in ("kept", "empty", "duplicate")
     ]
     for column in ("filtered", "dead"):
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in documents[column].items())
-        lines.append(
-            f"{column:<9} {sum(documents[column].values()):,} documents" + (f" ({reasons})" if reasons else "")
-        )
+        total = count(sum(documents[column].values()), "document")
+        lines.append(f"{column:<9} {total}{f' ({reasons})' if reasons else ''}")
     if ALTERED in receipt["corpus"]:
         lines.append(
             f"altered   {receipt['corpus'][ALTERED]:,} of the kept documents have other bytes than their source"
         )
     for name, numbers in receipt["corpus"].get(REDACTED, {}).items():
-        lines.append(f"redacted  {numbers['places']:,} {name.partition('_')[2]} in {numbers['documents']:,} documents")
+        altered = count(numbers["documents"], "document")
+        lines.append(f"redacted  {numbers['places']:,} {name.partition('_')[2]} in {altered}")
     if LICENSES in receipt["corpus"]:
         found = ", ".join(f"{name} {number:,}" for name, number in receipt["corpus"][LICENSES].items())
         lines.append(f"licences  of the kept documents, by where they are from: {found}")
@@ -193,7 +194,7 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         lines.append(f"lost      {_describe_losses(receipt['ledger'][LOST])}")
     ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
     lines += [
-        f"tokens    {dataset['tokens']:,} in {len(dataset['shards'])} shards, {ratio:.2f} bytes per token",
+        f"tokens    {dataset['tokens']:,} in {count(len(dataset['shards']), 'shard')}, {ratio:.2f} bytes per token",
         f"largest   id {dataset['max_token_id']:,} of a vocabulary of {receipt['tokenizer']['vocab_size']:,}",
         f"tokenizer {receipt['tokenizer']['digest']} ({receipt['tokenizer']['revision']})",
         f"dataset   {dataset['digest']}",

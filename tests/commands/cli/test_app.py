@@ -401,6 +401,12 @@ class TestHelp:
         for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "70 an un", "130", "143"):
             assert words in text
 
+    def test_the_first_line_of_each_command_fits_into_the_list(self) -> None:
+        text = call("--help").stdout.partition("\n  Exit codes: ")[0]
+        assert [line for line in text.splitlines() if line.endswith("...")] == [
+            "Usage: cppmill [OPTIONS] COMMAND [ARGS]..."
+        ]
+
     def test_every_command_is_below_the_heading_of_its_group(self) -> None:
         commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
         homeless = [name for name, command in commands.items() if command.rich_help_panel not in list(Group)]

@@ -136,6 +136,13 @@ def test_units_rate_and_time_left_are_those_of_the_last_event(out, log):
     assert "scan      4 of 4 units, 400.0 of 400.0 MB, 133.3 MB/s, 3.0 s" in describe_status(read_status(out.root))
 
 
+def test_a_note_is_shown_as_it_was_printed(out, log):
+    log.note("largest   id 7 of a vocabulary of 8")
+    log.flush()
+    *_, shown = describe_status(read_status(out.root))
+    assert shown.endswith("Z largest   id 7 of a vocabulary of 8")
+
+
 def test_as_many_events_as_asked_for_are_returned(out, log):
     for number in range(5):
         log.note(str(number))

@@ -90,9 +90,10 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
         "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
         "200 (10.0%, 3 projects).",
         "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
-        "- Kept 3 of 12 candidate library tokens; the other 9 ids are among the 58,000 learned tokens of this build.",
+        "- Kept 3 of 12 candidate library tokens; the ids of the other 9 went to learned tokens, of which there are "
+        "58,000.",
         "- Not fixed, as the pre-token pattern splits them: `e+`.",
-        "- 5 of 9 categories cut entirely:",
+        "- No token is kept of 5 of 9 categories:",
         "  - `cudnn` (1 proposed): not found",
         "  - `redis_commands` (1 proposed): 3 hits, every one of names with fewer than 10",
         "  - `mongodb_dollar` (2 proposed): 30 of 30 hits left, no name of it in more than 1 project",
@@ -129,7 +130,7 @@ def test_every_line_of_the_table_is_as_wide(findings: Findings) -> None:
 
 
 def test_the_summary_is_short_and_says_what_the_lock_keeps(findings: Findings, vocabulary: Vocabulary) -> None:
-    assert findings.summary()[-1] == "5 categories cut entirely; the other findings are in findings.md"
+    assert findings.summary()[-1] == "No token is kept of 5 categories; findings.md says why."
     lock = Lock.from_entries([LockedId("TEST", vocabulary.by_token["TEST"].id, "1.0", "ids.lock:1")])
     decided = decide(vocabulary, lock, table(TERMS, ("TEST", "gtest", 800, 250, 9)), DOCUMENTS, OPTIONS)
     locked = replace(findings, decisions=decided)

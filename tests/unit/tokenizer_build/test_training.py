@@ -54,7 +54,7 @@ def test_the_order_of_batches_and_split_counts_change_nothing(words: pa.RecordBa
 def test_no_learned_token_spells_a_control_or_reserved_name() -> None:
     text = "".join(f"<RESERVED_{i}>" for i in range(48, 64)) + "<PAD>"
     words = pa.RecordBatch.from_pydict({"word": [text.encode()], "count": [1000]}, schema=WORDS)
-    with pytest.raises(VocabularyConfigError, match="does not even fill"):
+    with pytest.raises(VocabularyConfigError, match="does not fill even the smallest vocabulary"):
         learn([words], plan_slots(fixed({0: "<PAD>"}), NO_LOCK, 7200))
 
 

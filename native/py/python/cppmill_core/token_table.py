@@ -186,7 +186,7 @@ class TokenTable:
     def _refuse(self, at: int, values: Integers, offsets: Integers, start: int) -> None:
         id_ = int(values[at])
         name = self._names.get(id_, "unused")
-        raise InvalidInputError(f"row {start + _row_of(at, offsets)}: id {id_} ({name}) stands for no text")
+        raise InvalidInputError(f"row {start + _row_of(at, offsets)}: id {id_} ({name}) has no text")
 
 
 def _map_rows(work: Any, rows: pa.Array[Any], threads: int) -> list[Any]:  # noqa: ANN401 - any result

@@ -123,7 +123,7 @@ def test_control_text_is_text_and_is_counted(pieces: AnyTokenizer) -> None:
 def test_ids_without_text_are_refused_by_row(pieces: AnyTokenizer) -> None:
     lists = pa.array([[400], [401, 3]], pa.list_(pa.uint16()))
     refusals: list[tuple[str, Callable[[], object]]] = [
-        (r"row 1: id 3 \(<EOS>\) stands for no text", lambda: pieces.decode_batch(lists)),
+        (r"row 1: id 3 \(<EOS>\) has no text", lambda: pieces.decode_batch(lists)),
         ("row 0: it does not begin with the id 2", lambda: pieces.decode_batch(lists, bos=2)),
         ("row 0: it does not end with the id 3", lambda: pieces.digest_batch(lists, eos=3)),
         ("row 0: token id 4096 is not below the vocabulary size 4096", lambda: pieces.decode([VOCAB_SIZE])),

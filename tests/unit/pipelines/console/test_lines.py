@@ -35,6 +35,8 @@ def test_durations_are_readable(seconds: float, text: str) -> None:
         ({"source_bytes": 2_500_000}, "source 2.5 MB"),
         ({"bytes_per_token": 3.91234}, "3.912 bytes per token"),
         ({"tokenizer": "kept"}, "tokenizer kept"),
+        ({"units run": 1, "units reused": 0}, "1 unit run, 0 units reused"),
+        ({"near-duplicates": 1, "ids": 2}, "1 near-duplicate, 2 ids"),
     ],
 )
 def test_summaries_are_readable(summary: dict[str, int | float | str], text: str) -> None:
@@ -44,3 +46,9 @@ def test_summaries_are_readable(summary: dict[str, int | float | str], text: str
 def test_a_stage_with_nothing_to_do_says_so() -> None:
     assert done_line(Meter("scan", 0, 0), 0.1, {}) == "scan: nothing to do, every unit is up to date"
     assert done_line(Meter("build", 1, 0), 2.0, {}) == "build: 1 unit in 2.0 s"
+
+
+def test_one_thing_is_not_called_several() -> None:
+    meter = Meter("build", 1, 0)
+    assert done_line(meter, 2.0, {"units run": 1}) == "build: 1 unit in 2.0 s (1 unit run)"
+    assert progress_line(meter).startswith("build: 0 of 1 unit")

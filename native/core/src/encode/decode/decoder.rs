@@ -172,7 +172,7 @@ fn length<T: Copy + Into<u32>>(vocabulary: &Vocabulary, ids: &[T], skip_control:
         if length == 0 && !skip_control {
             let name = vocabulary.name(id).unwrap_or_default();
             return Err(Error::invalid(format!(
-                "token id {id} at {place} is {name:?}, which stands for no text: \
+                "token id {id} at {place} is {name:?}, which has no text: \
                  pass skip_control=True to leave such ids out"
             )));
         }
