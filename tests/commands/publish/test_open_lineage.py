@@ -55,6 +55,19 @@ def test_the_events_have_the_schema_of_open_lineage_and_others_do_not(run, cppmi
     assert "'datasetVersion' is a required property" in "".join(problems(end))
 
 
+def test_all_versions_of_a_store_are_versions_of_one_dataset(run, cppmill, tmp_path):
+    store = tmp_path / "headers"
+    for limit in (3, 2):
+        library.retokenize(run.sources / "numpy", store=store, tokenizer=run.out / "tokenizer", limit=limit)
+    described = {}
+    for version in ("v000001", "v000002", ""):
+        cppmill("lineage", store / "versions" / version if version else store, "--out", tmp_path / "events.jsonl")
+        end = json.loads((tmp_path / "events.jsonl").read_text().splitlines()[-1])
+        described[version] = {item["name"]: item["facets"]["version"]["datasetVersion"] for item in end["outputs"]}
+    assert set(described["v000001"]) == set(described["v000002"]) == {"headers/documents", "headers/tokens"}
+    assert described["v000001"] != described["v000002"] == described[""]
+
+
 def test_the_events_are_what_the_receipt_says_and_are_sent_as_they_are_written(run, cppmill, tmp_path):
     from openlineage.client import event_v2
 
