@@ -127,4 +127,5 @@ def _print_lines(differences: Sequence[str], answer: Answer) -> None:
         typer.echo(line)
     if len(differences) > SHOWN_DIFFERENCES:
         typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
-    typer.echo(f"{out}: {len(differences):,} differences from the {record}", err=True)
+    noun = "difference" if len(differences) == 1 else "differences"
+    typer.echo(f"{out}: {len(differences):,} {noun} from the {record}", err=True)
