@@ -135,7 +135,7 @@ def _prepare(api: HfApi, repository: Repository) -> None:
 
 
 def _send(api: HfApi, repository: Repository, files: Sequence[File], new: set[str]) -> None:
-    """Send what the repository lacks, and add the paths to a set; those of an earlier attempt that failed stay there."""
+    """Send what the repository lacks, and add its paths to a set that has those of earlier attempts."""
     there = {
         entry.path: entry
         for entry in api.list_repo_tree(
