@@ -107,7 +107,7 @@ def lineage(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Name of the dataset.  [default: the name of RUN]"),
+        typer.Option("--name", metavar="NAME", help="Name of the dataset.  [default: the name of RUN or its store]"),
     ] = None,
     time: Annotated[
         str | None,

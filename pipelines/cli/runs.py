@@ -296,7 +296,7 @@ def provenance(
     ],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Name of the dataset.  [default: the name of RUN]"),
+        typer.Option("--name", metavar="NAME", help="Name of the dataset.  [default: the name of RUN or its store]"),
     ] = None,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where it will be published.")] = None,
     creator: Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Creator of the dataset.")] = None,

@@ -108,9 +108,10 @@ def push(run: str, repository: Repository, publication: Publication) -> Iterator
         list(write_provenance(run, described, publication, builder=BUILDER))
         files = [*run_files(out, receipt), *_card_files(described)]
         _persist(lambda: _prepare(api, repository), repository)
-        sent = _persist(lambda: _send(api, repository, files), repository)
+        new = set[str]()
+        _persist(lambda: _send(api, repository, files, new), repository)
     where = f"{endpoint()}/datasets/{repository.name}/tree/{repository.revision}"
-    yield f"{where}: {len(files):,} files, {sent:,} of them sent, receipt {receipt['digest']}"
+    yield f"{where}: {len(files):,} files, {len(new):,} of them new or changed, receipt {receipt['digest']}"
 
 
 def run_files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[File]:
@@ -133,8 +134,8 @@ def _prepare(api: HfApi, repository: Repository) -> None:
         api.create_branch(repository.name, branch=repository.revision, repo_type="dataset", exist_ok=True)
 
 
-def _send(api: HfApi, repository: Repository, files: Sequence[File]) -> int:
-    """Send what the repository lacks, and return how many files that were."""
+def _send(api: HfApi, repository: Repository, files: Sequence[File], new: set[str]) -> None:
+    """Send what the repository lacks, and add its paths to a set that has those of earlier attempts."""
     there = {
         entry.path: entry
         for entry in api.list_repo_tree(
@@ -143,6 +144,7 @@ def _send(api: HfApi, repository: Repository, files: Sequence[File]) -> int:
         if isinstance(entry, RepoFile)
     }
     missing = [file for file in files if not _is_there(file, there.get(file.path))]
+    new.update(file.path for file in missing)
     names = {file.path for file in files}
     stale = [path for path in there if path.startswith((*_DATA, "tokenizer/", SIGNATURE)) and path not in names]
     shards = [file for file in missing if file.path.startswith(_DATA)]
@@ -152,7 +154,6 @@ def _send(api: HfApi, repository: Repository, files: Sequence[File]) -> int:
     rest = [file for file in missing if not file.path.startswith(_DATA)]
     if rest or stale:
         _commit(api, repository, rest, stale, message="Card, receipt and tokenizer")
-    return len(missing)
 
 
 def _is_there(file: File, entry: RepoFile | None) -> bool:

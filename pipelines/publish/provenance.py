@@ -30,6 +30,7 @@ from transforms.records.croissant import CROISSANT, Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
 from transforms.records.receipts import read_checked_receipt
+from transforms.records.versions import store_of
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import read_manifest
 
@@ -95,8 +96,12 @@ def count_licenses(out: OutputFolder, receipt: dict[str, Any]) -> Licenses:
 
 
 def default_name(run: str) -> str:
-    """Return what a run's dataset is called if nobody says: the last part of its place, as text in any case."""
-    name = run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
+    """Return what a run's dataset is called if nobody says: the last part of its place, as text in any case.
+
+    A version of a store is called like the store, so every version has the same name.
+    """
+    place = run.rstrip("/") if is_remote(run) else str(Path(run).resolve())
+    name = (store_of(place) or place).rpartition("/")[2]
     return os.fsencode(name).decode("utf-8", "replace")
 
 

@@ -8,6 +8,7 @@ import uuid
 import pyarrow.parquet as pq
 import pytest
 
+import cppmill as library
 from transforms.storage.urls import open_url
 
 pytestmark = pytest.mark.engines
@@ -77,6 +78,20 @@ def test_other_commands_read_it_too(stored, run, cppmill, tmp_path):
     tokenizers = [run.out / "tokenizer"] * 2
     said = [cppmill("vocab", "diff", *tokenizers, "--documents", out).stdout for out in (stored.out, run.out)]
     assert said[0] == said[1]
+
+
+def test_a_program_opens_it_by_its_url(stored, run, url):
+    opened, local = library.open_run(stored.out), library.open_run(run.out)
+    assert opened.ledger.equals(local.ledger)
+    assert opened.tables == local.tables
+    for name in opened.tables:
+        assert opened.table(name).equals(local.table(name)), name
+    assert opened.tokenizer.encode(b"int x;").equals(local.tokenizer.encode(b"int x;"))
+    assert opened.verify() == []
+    options = {"tokenizer": run.out / "tokenizer", "limit": 2}
+    made = library.retokenize(run.sources / "numpy", store=f"{url}/store", **options)
+    assert library.open_run(f"{url}/store").out.endswith(f"/store/versions/{made.version}")
+    assert library.open_run(f"{url}/store/current").dataset("documents").count_rows() == 2
 
 
 def test_the_provenance_is_that_of_the_local_run(stored, run, cppmill, tmp_path):

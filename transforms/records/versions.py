@@ -85,6 +85,18 @@ def find_run(place: str) -> str:
     return place if current is None else versions.out(current).root
 
 
+def store_of(out: str) -> str | None:
+    """Return the place of the store that a version lies in, going by its path alone; None for any other place.
+
+    Example:
+        >>> store_of("s3://bucket/llvm/versions/v000002"), store_of("out/llvm")
+        ('s3://bucket/llvm', None)
+    """
+    above, _, name = out.rpartition("/")
+    store, _, folder = above.rpartition("/")
+    return store if folder == VERSIONS and store and _NAME.fullmatch(name) else None
+
+
 class Versions:
     """The versions of a store."""
 

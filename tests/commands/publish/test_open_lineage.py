@@ -3,8 +3,69 @@
 import json
 import shutil
 import uuid
+from pathlib import Path
 
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+from referencing import Registry, Resource
+
+import cppmill as library
 from tests.json_server import JsonServer
+
+SCHEMAS = Path(__file__).parents[2] / "data" / "open-lineage"
+
+
+@pytest.fixture(scope="module")
+def problems():
+    """Return what is wrong with an event by the schemas of OpenLineage, and check that each of its facets has one."""
+    schemas = [json.loads(file.read_text()) for file in sorted(SCHEMAS.glob("*.json"))]
+    registry = Registry().with_resources([(schema["$id"], Resource.from_contents(schema)) for schema in schemas])
+
+    def check(event):
+        found = []
+        for value in [event, *facets(event)]:
+            url = value["schemaURL"] if value is event else value["_schemaURL"]
+            validator = Draft202012Validator({"$ref": url}, registry=registry, format_checker=FormatChecker())
+            found += [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
+        return found
+
+    return check
+
+
+def facets(value):
+    if isinstance(value, dict):
+        yield from ([value] if "_schemaURL" in value else [])
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from facets(item)
+
+
+def test_the_events_have_the_schema_of_open_lineage_and_others_do_not(run, cppmill, tmp_path, problems):
+    for arguments in ((), ("--tokenizer", run.out / "tokenizer")):
+        out = run.out
+        if arguments:
+            out = library.run(run.sources / "numpy", out=tmp_path / "given", tokenizer=arguments[1]).out
+        cppmill("lineage", out, "--out", tmp_path / "events.jsonl")
+        start, end = (json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines())
+        assert problems(start) == problems(end) == []
+    assert len(list(facets(end))) > 8
+    assert "not one of" in problems({**end, "eventType": "FINISHED"})[0]
+    end["outputs"][0]["facets"]["version"].pop("datasetVersion")
+    assert "'datasetVersion' is a required property" in "".join(problems(end))
+
+
+def test_all_versions_of_a_store_are_versions_of_one_dataset(run, cppmill, tmp_path):
+    store = tmp_path / "headers"
+    for limit in (3, 2):
+        library.retokenize(run.sources / "numpy", store=store, tokenizer=run.out / "tokenizer", limit=limit)
+    described = {}
+    for version in ("v000001", "v000002", ""):
+        cppmill("lineage", store / "versions" / version if version else store, "--out", tmp_path / "events.jsonl")
+        end = json.loads((tmp_path / "events.jsonl").read_text().splitlines()[-1])
+        described[version] = {item["name"]: item["facets"]["version"]["datasetVersion"] for item in end["outputs"]}
+    assert set(described["v000001"]) == set(described["v000002"]) == {"headers/documents", "headers/tokens"}
+    assert described["v000001"] != described["v000002"] == described[""]
 
 
 def test_the_events_are_what_the_receipt_says_and_are_sent_as_they_are_written(run, cppmill, tmp_path):

@@ -40,7 +40,7 @@ def test_a_pushed_run_has_what_receipt_card_and_croissant_name_and_a_second_push
     large = [sha256(data).hexdigest() for name, data in files.items() if name.endswith(".parquet")]
     assert sorted(hub_server.uploads()) == sorted(large)
     hub_server.requests.clear()
-    assert ", 0 of them sent," in cppmill("push", NAME, run.out, "--revision", "v1").stdout
+    assert ", 0 of them new or changed," in cppmill("push", NAME, run.out, "--revision", "v1").stdout
     assert not [path for method, path in hub_server.requests if method == "PUT" or "/commit/" in path]
 
 
@@ -72,6 +72,16 @@ def test_a_push_goes_on_after_errors_of_the_hub_and_after_a_kill_and_sends_no_sh
     assert not kept & set(hub_server.uploads())
     files = hub_server.repositories[NAME]["main"]
     assert {name: sha256(files[name]).hexdigest() for name in shards(run.receipt)} == shards(run.receipt)
+
+
+def test_the_files_of_an_attempt_that_failed_half_way_are_counted_too(run, hub_server, cppmill, monkeypatch):
+    monkeypatch.setattr(hub, "COMMIT_FILES", 2)
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 0)
+    commits = iter([None, 500])
+    hub_server.failures = lambda method, path: next(commits, None) if "/commit/" in path else None
+    said = cppmill("push", NAME, run.out).stdout
+    pushed = len(hub_server.repositories[NAME]["main"].keys() - {".gitattributes"})
+    assert f"{pushed} files, {pushed} of them new or changed," in said
 
 
 def test_a_later_push_deletes_what_is_old_and_leaves_what_is_of_others(run, hub_server, cppmill):

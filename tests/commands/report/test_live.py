@@ -80,6 +80,25 @@ def test_page_and_status_are_served_to_this_machine_until_ctrl_c(copied_run, ser
         assert refused.value.code == code
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "localhost:8000", "127.0.0.1:1"])
+def test_this_machine_may_ask_by_either_name_and_at_port_80_without_a_port(tmp_path, host):
+    with StatusServer(str(tmp_path)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert str(tmp_path) in get(server.url, Host=host)[1]
+        server.shutdown()
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "me@localhost:80", "localhost.", ""])
+def test_a_page_of_another_host_is_refused(tmp_path, host):
+    with StatusServer(str(tmp_path)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(server.url, Host=host)
+        server.shutdown()
+    refused.value.close()
+    assert refused.value.code == 403
+
+
 def test_a_folder_whose_name_is_a_script_is_text(tmp_path):
     hostile = tmp_path / "<script>alert(1)<"
     with StatusServer(str(hostile)) as server:

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -88,3 +89,34 @@ def test_the_checker_is_a_program_of_its_own(proofs, tmp_path, monkeypatch, caps
             runpy.run_path(str(CHECKER), run_name="__main__")
         assert ended.value.code == code
     assert capsys.readouterr().out.startswith(f"ok    absent: {DOC_IDS[5]}\nFAIL  nothing is proven")
+
+
+@pytest.mark.parametrize(
+    ("receipt", "proof"),
+    [
+        ('{"dataset": {}}', None),
+        (None, None),
+        ("ROOT", None),
+        ("ROOT", '{"doc_id": "", "doc_ids": Infinity, "neighbours": []}'),
+        ("ROOT", 100_000 * "["),
+    ],
+    ids=["a receipt without a root", "no receipt", "no proof", "a size without end", "nested too deep"],
+)
+def test_what_cannot_be_read_proves_nothing(receipt, proof, tmp_path):
+    """Exit code 1 would say that the document is there."""
+    for name, text in (("receipt.json", receipt), ("proof.json", proof)):
+        if text is not None:
+            (tmp_path / name).write_text(text.replace("ROOT", json.dumps({"exclusion": {"root": 64 * "0"}})))
+    command = [sys.executable, CHECKER, tmp_path / "receipt.json", tmp_path / "proof.json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.startswith("FAIL  nothing is proven: ")
+
+
+def test_a_tree_larger_than_any_proves_nothing(proofs, tmp_path):
+    proof = proofs(DOC_IDS[:3], DOC_IDS[0])
+    [neighbour] = proof["neighbours"]
+    proof |= {"doc_ids": 2**70, "neighbours": [{**neighbour, "index": 0, "path": 70 * [64 * "0"]}]}
+    (tmp_path / "proof.json").write_text(json.dumps(proof))
+    command = [sys.executable, CHECKER, proof["root"], tmp_path / "proof.json"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
