@@ -50,6 +50,11 @@ SET_ASIDE = f"{CACHE}/set-aside"
 """Where damaged unit receipts are kept, under their names."""
 
 
+def _digest_of(entries: dict[str, Any]) -> str:
+    """Return the digest of remembered digests; times in nanoseconds are too large for canonical JSON."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+
+
 class UnsealedError(IntegrityError):
     """A unit receipt of an older version that nothing vouches for: its unit is run again, and nothing is wrong."""
 
@@ -324,18 +329,21 @@ class OutputFolder:
             return sha256_file(path)
 
     def load_digests(self) -> None:
-        """Load the digests that earlier runs remembered."""
+        """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true."""
         try:
-            entries: dict[str, list[Any]] = parse_json(self.read_bytes(_DIGESTS))
+            remembered = parse_json(self.read_bytes(_DIGESTS))
+            entries: dict[str, list[Any]] = remembered["files"]
+            if remembered["digest"] != _digest_of(entries):
+                return
             self._digests.update({name: (size, version, digest) for name, (size, version, digest) in entries.items()})
-        except (FileNotFoundError, ValueError, AttributeError, TypeError):
+        except (FileNotFoundError, ValueError, AttributeError, TypeError, LookupError):
             self._digests.clear()  # only a cache: missing digests are computed again
 
     def save_digests(self) -> None:
         """Save the digests of the files that still exist."""
         present = self.store.present(self._digests)
         entries = {name: entry for name, entry in sorted(self._digests.items()) if name in present}
-        self.publish_changed(_DIGESTS, json.dumps(entries).encode())
+        self.publish_changed(_DIGESTS, json.dumps({"digest": _digest_of(entries), "files": entries}).encode())
 
     def link(self, source: OutputFolder, names: Iterable[str]) -> None:
         """Share published files of another folder, in the same kind of place, under the same names.
