@@ -102,7 +102,7 @@ def check_layout(run: RunUnits) -> Iterator[str]:
     if options.drop_duplicates:
         yield from check_copies(run)
         if Dead.CHANGED not in run.receipt["ledger"]["documents"]["dead"]:  # what is kept of copies may be that
-            yield from check_duplicates(run, options)
+            yield from check_duplicates(run)
 
 
 def _check_keys(run: RunUnits) -> Iterator[str]:
@@ -206,8 +206,8 @@ def _denies(reason: str, path: str, num_bytes: int, options: IngestOptions) -> s
         return "has an extension that the options do not accept"
     if (reason == Filtered.SAMPLE) == in_sample(path, options.sample):
         return f"{'is' if reason == Filtered.SAMPLE else 'is not'} in the sample that the options take"
-    if reason == Filtered.SAMPLE or options.alters_content:
-        return ""  # nothing was read of it, or its size is that of other bytes
+    if reason == Filtered.SAMPLE:
+        return ""  # nothing was read of it
     if (reason == Filtered.SIZE) != (num_bytes > options.max_document_bytes):
         return f"has {num_bytes} bytes, of which the options allow {options.max_document_bytes}"
     return f"has {num_bytes} bytes" if (reason == Column.EMPTY) != (num_bytes == 0) else ""
@@ -257,7 +257,7 @@ def check_copies(run: RunUnits) -> Iterator[str]:
         yield f"{run.out.where('documents')}: the document {copy}… is there {number} times, and copies are dropped"
 
 
-def check_duplicates(run: RunUnits, options: IngestOptions) -> Iterator[str]:
+def check_duplicates(run: RunUnits) -> Iterator[str]:
     """Check that each duplicate names the digest of a document that is kept, which has its size."""
     ids, sizes = [np.zeros(0, f"S{_DOC_ID_DIGITS}")], [np.zeros(0, np.uint64)]
     for name in sorted(run.documents):
@@ -277,8 +277,7 @@ def check_duplicates(run: RunUnits, options: IngestOptions) -> Iterator[str]:
         places = np.searchsorted(known, copies)
         found = places < len(known)
         found[found] = known[places[found]] == copies[found]
-        if not options.alters_content:
-            found[found] = kept_bytes[places[found]] == num_bytes[found]
+        found[found] = kept_bytes[places[found]] == num_bytes[found]
         if not found.all():
             path = rows.column("path")[int(np.flatnonzero(~found)[0])]
             yield f"{run.out.where(name)}: {path} is a duplicate, and no document of its digest and size is kept"

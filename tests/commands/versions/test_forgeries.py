@@ -326,7 +326,7 @@ def rejects(tmp_path):
         files = {f"documents/{name}": "" for name in names}
         run = RunUnits(OutputFolder(str(tmp_path)), {}, {}, files)
         options = IngestOptions(sample=sample)
-        return " ".join([*check_reasons(run, f"documents/{names[1]}", options), *check_duplicates(run, options)])
+        return " ".join([*check_reasons(run, f"documents/{names[1]}", options), *check_duplicates(run)])
 
     return check
 
