@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
+from schemas.passwords import has_password, redacted
 from schemas.places import is_remote
 from schemas.resources import naming_file
 from schemas.units import (
@@ -88,8 +89,15 @@ class OutputFolder:
     """
 
     def __init__(self, root: str | Path) -> None:
-        """Keep the place; it is not accessed."""
+        """Keep the place; it is not accessed.
+
+        Raises:
+            ConfigError: If it is a URL with a password, which errors of the store would show.
+        """
         remote = is_remote(str(root))
+        if remote and has_password(str(root)):
+            reason = "a password does not belong here; give it as the store's credentials"
+            raise ConfigError(f"{redacted(str(root))}: {reason}")
         self.root = str(root).rstrip("/") if remote else str(Path(root).absolute())
         self.store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
         self.where, self.read_bytes = self.store.where, self.store.read_bytes
