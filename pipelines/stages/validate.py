@@ -214,7 +214,8 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = {name for name in listed if name.startswith("tokenizer/")}
     if built := build_receipts(session):
-        made = {output.path for receipt in built for output in receipt.outputs} | {f"tokenizer/{lock}" for lock in LOCKS}
+        made = {output.path for receipt in built for output in receipt.outputs}
+        made |= {f"tokenizer/{name}" for name in LOCKS}
         tokenizer = {name for name in tokenizer if name in made or is_unit_receipt(name, Stage.BUILD)}
     for receipt in session.current(Stage.SCAN) if built else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
@@ -222,8 +223,8 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
     for name in sorted(others):
         if not is_utf8(os.fsencode(name)):
             raise IntegrityError(
-                f"{session.out.where(display_path(name))}: its name is not UTF-8 (shown percent-encoded), so no receipt "
-                "can name it; move it elsewhere, and run again"
+                f"{session.out.where(display_path(name))}: its name is not UTF-8 (shown percent-encoded), so no "
+                "receipt can name it; move it elsewhere, and run again"
             )
     return named | tokenizer | others
 

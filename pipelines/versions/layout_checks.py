@@ -180,7 +180,7 @@ def _check_columns(run: RunUnits, name: str, schema: pa.Schema) -> Iterator[str]
 
 
 def check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[str]:
-    """Check that the options drop documents for the reasons that rejects have, and that path and size do not deny it."""
+    """Check that the options drop documents for the reasons of rejects, and that path and size do not deny them."""
     with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
         rows = table.read(["column", "reason", "path", "num_bytes"], use_threads=False)
     kinds = rows.select(["column", "reason"]).group_by(["column", "reason"]).aggregate([]).to_pylist()

@@ -255,13 +255,12 @@ def test_a_file_that_no_build_wrote_beside_the_tokenizer_goes(copied_run, cppmil
 
 
 def test_a_file_that_no_receipt_can_name_is_named(copied_run, cppmill):
-    strange = os.fsencode(copied_run.out) + b"/lat\xe9n"
-    with open(strange, "w"):
-        pass
+    strange = copied_run.out / os.fsdecode(b"lat\xe9n")
+    strange.touch()
     done = cppmill(*copied_run.command, check=False)
     assert done.returncode == 1
     assert "lat%E9n: its name is not UTF-8" in " ".join(done.stderr.split())
-    os.unlink(strange)
+    strange.unlink()
     cppmill(*copied_run.command)
 
 

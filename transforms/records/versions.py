@@ -151,7 +151,7 @@ class Versions:
         """Return what was recorded of a version in `CHANGES`, `TREND` or `DRIFT`; None if nothing was.
 
         Raises:
-            IntegrityError: If the record is not of this format, or was changed; those of earlier versions have no digest.
+            IntegrityError: If the record is not of this format, or was changed; older ones have no digest.
         """
         file, advice = f"{folder}/{name}.json", "remove the file"
         record = read_record(self.folder, file, kind="record", record_format=record_format, advice=advice)

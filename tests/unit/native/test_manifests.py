@@ -192,7 +192,7 @@ def test_no_command_takes_moved_ids(change, run, cppmill, tmp_path):
 
 
 def test_a_release_takes_no_directory_that_a_run_refuses(directory, cppmill, tmp_path):
-    """The ids of `tokenizer.json` are swapped between learned tokens, so the table beside it is of another tokenizer."""
+    """Two learned tokens have each other's ids, so the table beside `tokenizer.json` is of another tokenizer."""
     rules, manifest = (json.loads((directory / name).read_bytes()) for name in ("tokenizer.json", "manifest.json"))
     last = manifest["vocab_size"] - 1
     swap(rules["model"]["vocab"], *(name_of(rules["model"]["vocab"], id_) for id_ in (last, last - 1)))

@@ -56,7 +56,9 @@ def test_no_password_is_in_a_configuration_and_none_may_be_in_its_output() -> No
     assert "secret" not in str(found.value)
 
 
-@pytest.mark.parametrize("command", [["verify"], ["status"], ["report", "--out", "page.html"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "command", [["verify"], ["status"], ["report", "--out", "page.html"]], ids=lambda words: words[0]
+)
 def test_no_password_may_be_in_the_place_of_a_run(cppmill: Any, command: list[str]) -> None:
     done = cppmill(command[0], "s3://me:secret@bucket/run", *command[1:], check=False)
     assert done.returncode == 2

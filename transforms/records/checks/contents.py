@@ -160,7 +160,7 @@ class ContentCheck:
 
 def is_repeatable(receipt: Mapping[str, Any]) -> bool:
     """Return whether the installed version decides about documents as the run did: altered ones as they are kept."""
-    return receipt["code"].get("cppmill-core") == cppmill_core.__version__
+    return bool(receipt["code"].get("cppmill-core") == cppmill_core.__version__)
 
 
 def filters_of(receipt: Mapping[str, Any]) -> ContentFilter | None:

@@ -262,7 +262,7 @@ def _check_roles(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _check_keys(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Check that the manifest of a build has nothing that only those of adopted tokenizers have, and nothing unknown."""
+    """Check that the manifest of a build has only keys that a build writes; others are of adopted tokenizers."""
     yield from (f"{MANIFEST} has the key {key!r}, which no build writes" for key in sorted(manifest.keys() - _KEYS))
     if not isinstance(manifest.get("profile", ""), str):
         yield f"{MANIFEST}: the profile {manifest['profile']!r} is no name"
