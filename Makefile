@@ -69,7 +69,7 @@ FUZZ_OUT := out/fuzz
 FUZZ_TOKENIZERS := words lines words-2 lines-2
 SECONDS := 60
 
-.PHONY: help setup packages demo tokenizer test engines test-engines fuzz check chaos lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
+.PHONY: help setup packages demo tokenizer test engines test-engines fuzz sanitize check chaos lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -108,7 +108,7 @@ test-engines: engines ## Run the tests that need what `make engines` fetches, or
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 per target (TARGET=encode: only this one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
 
-# No sanitizer, as these need a nightly compiler; the flags that count branches are unstable too, so the stable one must be allowed to take them.
+# No sanitizer, which slows each execution: `make sanitize` has one. The flags that count branches are unstable, so the stable compiler must be allowed to take them.
 fuzz-%: $(FUZZ_TOKENIZERS:%=$(FUZZ_OUT)/%/receipt.json)
 	@mkdir -p $(FUZZ_OUT)/corpus/$*
 	@if [ -d native/fuzz/seeds/$* ]; then cp native/fuzz/seeds/$*/* $(FUZZ_OUT)/corpus/$*; \
@@ -117,6 +117,10 @@ fuzz-%: $(FUZZ_TOKENIZERS:%=$(FUZZ_OUT)/%/receipt.json)
 	CPPMILL_FUZZ_TOKENIZERS=$$(printf '%s:' $(FUZZ_TOKENIZERS:%=$(CURDIR)/$(FUZZ_OUT)/%/tokenizer) | sed 's/:$$//') RUSTC_BOOTSTRAP=1 \
 		$(CARGO_FUZZ_HOME)/bin/cargo-fuzz run --fuzz-dir native/fuzz --target-dir native/target/fuzz --sanitizer none $* \
 		$(FUZZ_OUT)/corpus/$* -- -max_total_time=$(SECONDS) -timeout=10 -print_final_stats=1
+
+sanitize: ## Run the tests of the native core with AddressSanitizer, which watches its unsafe code and its dependencies
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address $(CARGO) test $(NATIVE) --package cppmill-core --lib --release --locked \
+		--target $(X86_64) --target-dir native/target/asan
 
 $(FUZZ_OUT)/words/receipt.json:
 	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/words --profile demo --quiet

@@ -31,8 +31,12 @@ _SIGNED_BY = {
 
 _QUERY = re.compile(r"(?P<plain>https?://[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
 _USER = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<user>[^/?#@:\s]*):(?P<password>[^/?#\s]*)@(?P<host>[^/?#@\s]*)", re.I
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<user>[^/?#@:\s]*):"
+    r"(?P<password>[^/?#\s]*|(?!\d*[/?#:])[^\s'\"<>|@]*)@(?P<host>[^/?#@\s]*)",
+    re.I,
 )
+"""A password that should be percent-encoded, with a slash say, is one too: what stands there is no port."""
+
 _PLAIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#:\s]*(?::\d+)?", re.I)
 
 
@@ -40,8 +44,10 @@ def has_password(url: str) -> bool:
     """Return whether a URL has a password.
 
     Example:
-        >>> has_password("sftp://me:secret@host/a"), has_password("github://org:repo@main/src")
-        (True, False)
+        >>> [has_password(f"sftp://{rest}") for rest in ("me:secret@host/a", "me:a/b@host", "host:22/a@b")]
+        [True, True, False]
+        >>> has_password("github://org:repo@main/src")
+        False
     """
     found = _USER.search(url)
     return found is not None and found["scheme"].lower() != "github"

@@ -27,7 +27,7 @@ from pipelines.engines.worker_check import check_workers
 from pipelines.stages.given import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
-from schemas.digests import parse_json
+from schemas.digests import parse_json, sha256_json
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
 from schemas.resources import check_address_space
@@ -189,7 +189,8 @@ class Session(Generic[Config]):
     def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
         """Record which units are the stage's current ones."""
         index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage)}
-        self.out.publish_changed(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
+        sealed = {**index, "digest": sha256_json(index)}
+        self.out.publish_changed(f"{CACHE}/stages/{stage}.json", json.dumps(sealed).encode())
         self.out.save_digests()
 
     def made_options(self, stage: Stage) -> dict[str, Any]:
@@ -238,9 +239,10 @@ class Session(Generic[Config]):
         """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
         try:
             index = parse_json(self.out.read_bytes(f"{CACHE}/stages/{stage}.json"))
+            digest = index.pop("digest", None) if isinstance(index, dict) else ""
+            return index if digest in (None, sha256_json(index)) else {}  # earlier versions wrote none
         except (FileNotFoundError, ValueError):
             return {}
-        return index if isinstance(index, dict) else {}
 
     def check_options(self, stages: Sequence[Stage]) -> None:
         """Check that what OUT holds was made with the options of this command.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,12 +33,14 @@ from schemas.units import (
     is_unit_receipt,
     unit_key,
 )
+from tokenizer_build.lock import LOCKS
 from transforms.filters.verdicts import plugin_versions
 from transforms.records.code import code_versions
 from transforms.records.exclusion import describe_exclusion
 from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import RECEIPT, SIGNATURE, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.records.recorded import recorded_files
+from transforms.sources.document import display_path, is_utf8
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import check_origin
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer, read_manifest
@@ -201,12 +204,28 @@ def _check_listed(out: OutputFolder, listed: Collection[str], manifest: dict[str
 
 
 def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Collection[str]) -> set[str]:
-    """Return the files that the receipt names: what current units published, and all other files in OUT."""
+    """Return the files that the receipt names: what current units published, and all other files in OUT.
+
+    Beside a tokenizer that was built here, those are left out that its build did not write: `verify` takes none.
+
+    Raises:
+        IntegrityError: Naming a file whose name no receipt can have.
+    """
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = {name for name in listed if name.startswith("tokenizer/")}
-    for receipt in session.current(Stage.SCAN) if build_receipts(session) else ():
+    if built := build_receipts(session):
+        made = {output.path for receipt in built for output in receipt.outputs}
+        made |= {f"tokenizer/{name}" for name in LOCKS}
+        tokenizer = {name for name in tokenizer if name in made or is_unit_receipt(name, Stage.BUILD)}
+    for receipt in session.current(Stage.SCAN) if built else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
     others = {name for name in listed if not name.startswith(_OWN_FOLDERS) and name not in (RECEIPT, SIGNATURE)}
+    for name in sorted(others):
+        if not is_utf8(os.fsencode(name)):
+            raise IntegrityError(
+                f"{session.out.where(display_path(name))}: its name is not UTF-8 (shown percent-encoded), so no "
+                "receipt can name it; move it elsewhere, and run again"
+            )
     return named | tokenizer | others
 
 

@@ -18,6 +18,7 @@ from configs.outputs import check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
+from tokenizer_build.artifact import find_foreign_contents
 from tokenizer_build.build import pattern_regex, pattern_split
 from tokenizer_build.compare.diff import (
     VocabularyDiff,
@@ -94,7 +95,9 @@ def release(directory: Path, tokenizer: Path, version: str) -> int:
         tokenizer: A tokenizer directory that was built from it.
         version: Name of the release.
     """
-    load_tokenizer(tokenizer, argument="--tokenizer")  # refuses files that differ from the manifest or each other
+    loaded = load_tokenizer(tokenizer, argument="--tokenizer")  # refuses files that contradict the manifest
+    for name, reason in find_foreign_contents(tokenizer, loaded):
+        raise ConfigError(f"--tokenizer {tokenizer}: {name}: {reason}; restore the directory, or build again")
     check_built_from(directory, tokenizer)
     return release_vocabulary(directory, tokenizer, version)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,9 +16,10 @@ import pyarrow.parquet as pq
 from schemas.digests import parse_json
 from schemas.units import Stage
 from transforms.records.checks.unit_checks import RunUnits
-from transforms.scan.kinds import PARTS, Family
+from transforms.scan.kinds import PARTS, Family, Kind
 from transforms.scan.merge import merge_parts
 from transforms.scan.tables import nest_statistics, read_counts
+from transforms.scan.words import ROW_GROUP_ROWS, WordRun, find_runs, merge_words
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import read_manifest
 from transforms.units.batches import read_row_groups
@@ -34,8 +37,13 @@ _DECISIONS = "tokenizer/decisions.parquet"
 _MORPHEME = "morpheme:"
 
 
-def check_counts(run: RunUnits) -> Iterator[str]:
-    """Yield the merged counts whose sums are not those of the counts of shards, and decisions about other counts."""
+def check_counts(run: RunUnits, *, remerge: bool) -> Iterator[str]:
+    """Yield the merged counts whose sums are not those of the counts of shards, and decisions about other counts.
+
+    Args:
+        run: The run.
+        remerge: Whether to merge words and lines again too, which takes as long as it took the run.
+    """
     if not run.by_stage[Stage.BUILD]:
         return  # the tokenizer was given
     files = [name for name in run.files if name.startswith("counts/")]
@@ -49,6 +57,8 @@ def check_counts(run: RunUnits) -> Iterator[str]:
             yield f"{where}: {', '.join(columns)} add up to {found}, in the counts of shards to {expected}"
         elif not family.is_partitioned:
             yield from _check_merged(run.out, family, of_shards)
+        elif remerge:
+            yield from _check_words(run.out, family, of_shards, merged)
     yield from _check_statistics(run, [name for name in parts if name.startswith(f"{PARTS}/{Family.STATISTICS}-")])
     if _DECISIONS in run.files:
         yield from _check_decisions(run.out)
@@ -71,6 +81,30 @@ def _check_merged(out: OutputFolder, family: Family, names: Sequence[str]) -> It
         again = merge_parts(family, [(name, []) for name in names], out, Path(folder))
     if not merged.select(again.column_names).cast(again.schema).equals(again):
         yield f"{out.where(f'counts/{family}.parquet')}: not what the counts of shards give when they are merged again"
+
+
+def _check_words(out: OutputFolder, family: Family, parts: Sequence[str], merged: Sequence[str]) -> Iterator[str]:
+    """Merge words or lines again: the tokenizer is learned from each count, and sums do not show an exchange."""
+    runs: dict[str, list[WordRun]] = {name: [] for name in merged}
+    for name in parts:
+        with out.open_ranges(name) as file:
+            found = find_runs(file, where=out.where(name))
+        for number, row_groups in found.items():
+            path = Kind(family, number).merged_path
+            runs.setdefault(path, []).append(WordRun(open_file=partial(out.open_ranges, name), row_groups=row_groups))
+    for path in sorted(runs):
+        with TemporaryDirectory(prefix="cppmill-") as folder:
+            again = Path(folder) / "words.parquet"
+            merge_words(runs[path], again)
+            if path not in merged or not _has_same_rows(out, path, again):
+                yield f"{out.where(path)}: not what the counts of shards give when they are merged again"
+
+
+def _has_same_rows(out: OutputFolder, name: str, again: Path) -> bool:
+    """Return whether a file of words has the rows of another, compared a row group's worth at a time."""
+    with out.open_ranges(name) as file, pq.ParquetFile(file) as written, pq.ParquetFile(again) as merged:
+        batches = [table.iter_batches(ROW_GROUP_ROWS, use_threads=False) for table in (written, merged)]
+        return all(one is not None and other is not None and one.equals(other) for one, other in zip_longest(*batches))
 
 
 def _check_statistics(run: RunUnits, names: Sequence[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -95,11 +96,13 @@ def check_layout(run: RunUnits) -> Iterator[str]:
     options = IngestOptions.model_validate(run.receipt["configs"]["ingest"])
     for name in sorted(run.files):
         if name.startswith(REJECTS_PREFIX):
-            yield from _check_reasons(run, name, options)
+            yield from check_reasons(run, name, options)
     if not (options.readers or options.document_separator):
         yield from _check_extensions(run, options)
     if options.drop_duplicates:
         yield from check_copies(run)
+        if Dead.CHANGED not in run.receipt["ledger"]["documents"]["dead"]:  # what is kept of copies may be that
+            yield from check_duplicates(run)
 
 
 def _check_keys(run: RunUnits) -> Iterator[str]:
@@ -176,18 +179,38 @@ def _check_columns(run: RunUnits, name: str, schema: pa.Schema) -> Iterator[str]
         yield f"{where}: its footer has another format than {_FORMAT.decode()}"
 
 
-def _check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[str]:
-    """Check that the options drop documents for the reasons that rejects have."""
+def check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[str]:
+    """Check that the options drop documents for the reasons of rejects, and that path and size do not deny them."""
     with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
-        rows = table.read(["column", "reason", "path"], use_threads=False)
+        rows = table.read(["column", "reason", "path", "num_bytes"], use_threads=False)
     kinds = rows.select(["column", "reason"]).group_by(["column", "reason"]).aggregate([]).to_pylist()
     for kind in kinds:
         if not is_possible(kind["column"], kind["reason"], options):
             yield f"{run.out.where(name)}: by the options nothing is {kind['column']} for the reason {kind['reason']!r}"
-    dropped: list[Any] = rows.filter(pc.field("reason") == str(Filtered.EXTENSION)).column("path").to_pylist()
-    wrong = next((path for path in dropped if accepts_extension(path, options)), None)
-    if wrong is not None:
-        yield f"{run.out.where(name)}: {wrong} has an extension that the options accept"
+    columns: list[list[Any]] = [rows.column(key).to_pylist() for key in ("column", "reason", "path", "num_bytes")]
+    for column, reason, path, num_bytes in zip(*columns, strict=True):
+        if column != Column.DEAD and (wrong := _denies(reason or column, path, num_bytes, options)):
+            yield f"{run.out.where(name)}: {path} is {f'{column} {reason}'.rstrip()}, and {wrong}"
+            break
+
+
+def _denies(reason: str, path: str, num_bytes: int, options: IngestOptions) -> str:
+    """Return how path or size of a reject deny the reason for it, which is that of the first filter that drops it."""
+    is_named = not (options.readers or options.document_separator or _is_in_table(path))
+    is_taken = not is_named or accepts_extension(path, options)
+    if reason == Filtered.EXTENSION:
+        return "has an extension that the options accept" if is_named and is_taken else ""
+    if reason == Filtered.LIMIT:
+        return ""  # also of an archive that is read no further
+    if not is_taken:
+        return "has an extension that the options do not accept"
+    if (reason == Filtered.SAMPLE) == in_sample(path, options.sample):
+        return f"{'is' if reason == Filtered.SAMPLE else 'is not'} in the sample that the options take"
+    if reason == Filtered.SAMPLE:
+        return ""  # nothing was read of it
+    if (reason == Filtered.SIZE) != (num_bytes > options.max_document_bytes):
+        return f"has {num_bytes} bytes, of which the options allow {options.max_document_bytes}"
+    return f"has {num_bytes} bytes" if (reason == Column.EMPTY) != (num_bytes == 0) else ""
 
 
 def is_possible(column: str, reason: str, options: IngestOptions) -> bool:
@@ -227,9 +250,38 @@ def check_copies(run: RunUnits) -> Iterator[str]:
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
             names = [column for column in ("source_doc_id", "doc_id") if column in table.schema_arrow.names]
             columns = table.read(names, use_threads=False).columns
-        ids = pc.utf8_slice_codeunits(pc.coalesce(*columns), 0, _DOC_ID_DIGITS)
-        found.append(np.array(ids.to_pylist(), f"S{_DOC_ID_DIGITS}"))
+        found.append(_shortened(pc.coalesce(*columns)))
     copies, times = np.unique(np.concatenate([np.zeros(0, f"S{_DOC_ID_DIGITS}"), *found]), return_counts=True)
     if (times > 1).any():
         copy, number = copies[times > 1][0].decode(), int(times.max())
         yield f"{run.out.where('documents')}: the document {copy}… is there {number} times, and copies are dropped"
+
+
+def check_duplicates(run: RunUnits) -> Iterator[str]:
+    """Check that each duplicate names the digest of a document that is kept, which has its size."""
+    ids, sizes = [np.zeros(0, f"S{_DOC_ID_DIGITS}")], [np.zeros(0, np.uint64)]
+    for name in sorted(run.documents):
+        with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            rows = table.read(["doc_id", "num_bytes"], use_threads=False)
+        ids.append(_shortened(rows.column("doc_id")))
+        sizes.append(rows.column("num_bytes").to_numpy())
+    order = np.argsort(kept := np.concatenate(ids))
+    known, kept_bytes = kept[order], np.concatenate(sizes)[order]
+    for name in sorted(run.files):
+        if not name.startswith(REJECTS_PREFIX):
+            continue
+        with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            rows = table.read(["column", "path", "num_bytes", "detail"], use_threads=False)
+        rows = rows.filter(pc.field("column") == str(Column.DUPLICATE))
+        copies, num_bytes = _shortened(rows.column("detail")), rows.column("num_bytes").to_numpy()
+        places = np.searchsorted(known, copies)
+        found = places < len(known)
+        found[found] = known[places[found]] == copies[found]
+        found[found] = kept_bytes[places[found]] == num_bytes[found]
+        if not found.all():
+            path = rows.column("path")[int(np.flatnonzero(~found)[0])]
+            yield f"{run.out.where(name)}: {path} is a duplicate, and no document of its digest and size is kept"
+
+
+def _shortened(digests: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - a column
+    return np.array(pc.utf8_slice_codeunits(digests, 0, _DOC_ID_DIGITS).to_pylist(), f"S{_DOC_ID_DIGITS}")

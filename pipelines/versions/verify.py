@@ -99,7 +99,7 @@ def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> l
             *check_layout(units),
             *_check_vocabulary(folder),
             *_check_built(folder),
-            *check_counts(units),
+            *check_counts(units, remerge=reading.reencode >= 1),
             *check_parts(units),
             *_check_build(units, recount=reading.reencode >= 1),
         ]

@@ -242,7 +242,8 @@ def test_an_alert_of_json_is_an_event_before_the_last_one(copied, cppmill):
     alert, last = [json.loads(line) for line in done.stdout.splitlines()][-2:]
     assert (alert["event"], last["event"]) == ("drift_alert", "retokenized")
     assert alert["alerts"] == last["drift"]["alerts"]
-    assert last["drift"] == {name: value for name, value in copied.record("v000004").items() if name != "format"}
+    left_out = ("format", "digest")
+    assert last["drift"] == {name: value for name, value in copied.record("v000004").items() if name not in left_out}
 
 
 @pytest.mark.parametrize(("least", "codes"), [(0, {"compression", "rare"}), (1 << 20, set())])

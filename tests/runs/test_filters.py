@@ -6,6 +6,9 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.versions.verify import verify
+from transforms.ingest import document_shards
+
 HEADERS = ("ndarraytypes.h", "npy_endian.h", "npy_math.h", "npy_os.h", "ufuncobject.h")
 KEY = "gh" + "p_" + "Q9zR" * 9
 FILTERS = """
@@ -76,6 +79,14 @@ def test_every_filter_is_in_the_ledger_and_the_rejects_and_the_run_is_proven(fil
     assert not checker(out)
     assert cppmill("verify", out).returncode == 0
     assert not (out / ".cache" / "benchmarks").exists() or not any((out / ".cache" / "benchmarks").iterdir())
+
+
+def test_false_platforms_are_found_though_documents_are_altered(filtered, run, cppmill, monkeypatch):
+    out, find = filtered / "out", document_shards.find_platforms
+    with monkeypatch.context() as patch:
+        patch.setattr(document_shards, "find_platforms", lambda paths, content, detect: find(paths, content, None))
+        cppmill("run", *arguments(filtered, run, "--out", out))
+    assert "has platform_ids [], and its content gives [" in " ".join(verify(str(out), 1.0))
 
 
 def test_a_changed_benchmark_reads_again_and_an_equal_one_elsewhere_does_not(filtered, run, cppmill):

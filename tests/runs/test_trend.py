@@ -14,11 +14,12 @@ import pytest
 from pipelines.console.progress import Reporters
 from pipelines.report.trend import render_trend
 from pipelines.versions.retokenize import Request, retokenize
-from schemas.digests import canonical_json
+from schemas.digests import canonical_json, sha256_json
+from schemas.errors import IntegrityError
 from schemas.tables import PROJECT_SUMS
 from transforms.records.movers import COMPARED_VERSIONS, MOVERS, find_movers, pick
 from transforms.records.trend import SHOWN_VERSIONS, TREND_FORMAT, VersionFacts, find_sums, read_trend, record_facts
-from transforms.records.versions import Versions
+from transforms.records.versions import CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import read_usage
 
@@ -218,8 +219,9 @@ def test_the_tables_of_text_say_the_same(store, cppmill):
 
 
 def test_without_a_trend_the_changes_of_the_current_version_are_printed(store, cppmill):
-    changes = json.loads((store / "changes/v000003.json").read_bytes())
+    changes = Versions(str(store)).read("changes", "v000003", CHANGES_FORMAT)
     assert json.loads(cppmill("changes", store, "--json").stdout) == changes
+    assert json.loads((store / "changes/v000003.json").read_bytes()) == {**changes, "digest": sha256_json(changes)}
     said = cppmill("changes", store).stdout
     assert said.startswith("v000003: after v000002\n")
     assert f"{changes['ids']['moved']:,} moved" in said
@@ -300,6 +302,36 @@ def test_a_record_of_another_format_is_one_line_of_error(copied, cppmill):
     done = cppmill("changes", copied, "--trend", check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert f"{file}: not a record of format cppmill-trend-1" in done.stderr
+
+
+def damage(file, old, new):
+    data = file.read_bytes()
+    assert old in data
+    file.unlink()
+    file.write_bytes(data.replace(old, new, 1))
+
+
+def test_a_damaged_record_is_one_line_of_error(copied, cppmill):
+    file = copied / "trend/v000002.json"
+    damage(file, b'"documents"', b'"documentr"')
+    done = cppmill("changes", copied, "--trend", check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert f"{file}: its digest is" in done.stderr
+
+
+def test_damaged_sums_are_named(copied):
+    file = copied / "trend/v000002.parquet"
+    start = len(file.read_bytes()) // 2
+    damage(file, file.read_bytes()[start:], b"PAR1")
+    with pytest.raises(IntegrityError, match=re.escape(f"{file}: cannot be read")):
+        find_sums(Versions(str(copied)), "v000002")
+
+
+def test_page_headers_of_sums_that_are_damaged_are_named(copied):
+    file = copied / "trend/v000002.parquet"
+    damage(file, file.read_bytes()[4:12], b"\xff" * 8)
+    with pytest.raises(IntegrityError, match=re.escape(f"{file}: cannot be read")):
+        find_sums(Versions(str(copied)), "v000002")
 
 
 def test_a_comparison_is_of_one_run(store, cppmill, tmp_path):

@@ -244,3 +244,31 @@ def test_a_folder_in_place_of_a_unit_receipt_is_named_in_one_line(copied_run, cp
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert receipt.name in done.stderr.splitlines()[-1]
+
+
+def test_a_file_that_no_build_wrote_beside_the_tokenizer_goes(copied_run, cppmill):
+    before = copied_run.tree()
+    (copied_run.out / "tokenizer/copy.json").write_text("{}")
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+    assert verify(str(copied_run.out)) == []
+
+
+def test_a_file_that_no_receipt_can_name_is_named(copied_run, cppmill):
+    strange = copied_run.out / os.fsdecode(b"lat\xe9n")
+    strange.touch()
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert "lat%E9n: its name is not UTF-8" in " ".join(done.stderr.split())
+    strange.unlink()
+    cppmill(*copied_run.command)
+
+
+@pytest.mark.parametrize("damage", [(b"min_hits", b"mif_hits"), (b'"profile": "', b'"profile": "x')])
+def test_what_is_remembered_of_a_stage_counts_only_if_it_is_whole(copied_run, cppmill, damage):
+    path, before = copied_run.out / ".cache/stages/build.json", copied_run.tree()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(*damage))
+    assert path.read_bytes() != data
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before

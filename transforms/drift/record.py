@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import canonical_json
 from schemas.study_options import DriftOptions
 from schemas.tables import ID_COUNTS
 from transforms.records.versions import DRIFT, Versions
@@ -127,9 +126,7 @@ def read_drift(versions: Versions, name: str) -> dict[str, Any] | None:
 
 def write_drift(versions: Versions, record: Mapping[str, Any]) -> None:
     """Write the record of a version."""
-    versions.folder.publish_bytes(
-        f"{DRIFT}/{record['version']}.json", canonical_json({"format": DRIFT_FORMAT, **record})
-    )
+    versions.write_record(DRIFT, record["version"], {"format": DRIFT_FORMAT, **record})
 
 
 def read_totals(out: OutputFolder, reference_version: str) -> IdTotals:

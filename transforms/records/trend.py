@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.reasons import REASONS, Column
 from schemas.tables import PROJECT_SUMS
@@ -116,8 +115,7 @@ def ledger_columns(versions: Sequence[VersionFacts]) -> dict[str, tuple[str, str
 def record_facts(versions: Versions, facts: VersionFacts, sums: pa.Table) -> None:
     """Write the two files of a version, the one with the totals last."""
     versions.folder.publish(f"{TREND}/{facts.version}.parquet", partial(_write_sums, sums=sums))
-    record = {"format": TREND_FORMAT, **facts.to_json()}
-    versions.folder.publish_bytes(f"{TREND}/{facts.version}.json", canonical_json(record))
+    versions.write_record(TREND, facts.version, {"format": TREND_FORMAT, **facts.to_json()})
 
 
 def read_trend(place: str) -> Trend:
@@ -197,7 +195,7 @@ def find_sums(versions: Versions, name: str) -> pa.Table | None:
             return pq.read_table(file, schema=PROJECT_SUMS, partitioning=None)
     except FileNotFoundError:
         return None
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:  # Arrow says of most damages that a file cannot be opened
         raise IntegrityError(
             f"{versions.folder.where(path)}: cannot be read ({error}); remove the file, and the projects of {name} "
             "are counted again"

@@ -18,11 +18,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import canonical_json, parse_json
+from schemas.digests import canonical_json, parse_json, sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, UNITS, Stage, UnitReceipt, is_sealed, is_unit_receipt
@@ -163,10 +163,22 @@ class Versions:
         """Return what was recorded of a version in `CHANGES`, `TREND` or `DRIFT`; None if nothing was.
 
         Raises:
-            IntegrityError: If the record is not of this format.
+            IntegrityError: If the record is not of this format, or was changed; older ones have no digest.
         """
-        file = f"{folder}/{name}.json"
-        return read_record(self.folder, file, kind="record", record_format=record_format, advice="remove the file")
+        file, advice = f"{folder}/{name}.json", "remove the file"
+        record = read_record(self.folder, file, kind="record", record_format=record_format, advice=advice)
+        if record is not None and (said := record.pop("digest", None)) is not None:
+            found = sha256_json(record)
+            if found != said:
+                raise IntegrityError(
+                    f"{self.folder.where(file)}: its digest is {said}, its content gives {found}; {advice}"
+                )
+        return record
+
+    def write_record(self, folder: str, name: str, record: Mapping[str, Any]) -> None:
+        """Record something of a version in `CHANGES`, `TREND` or `DRIFT`, with a digest of the record."""
+        sealed = {**record, "digest": sha256_json(record)}
+        self.folder.publish_bytes(f"{folder}/{name}.json", canonical_json(sealed))
 
     def check_place(self) -> None:
         """Check that the place is not the folder of a run or an export.
@@ -216,7 +228,7 @@ class Versions:
         Raises:
             LockedError: If the pointer no longer names the version to replace.
         """
-        self.folder.publish_bytes(f"{CHANGES}/{name}.json", canonical_json(changes))
+        self.write_record(CHANGES, name, changes)
         expected = None if replaced is None else f"{VERSIONS}/{replaced}"
         self.folder.store.set_pointer(CURRENT, f"{VERSIONS}/{name}", expected=expected)
         self.folder.remove(BUILDING)

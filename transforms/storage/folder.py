@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
+from schemas.passwords import has_password, redacted
 from schemas.places import is_remote
 from schemas.resources import naming_file
 from schemas.units import (
@@ -48,6 +49,11 @@ Result = TypeVar("Result")
 _DIGESTS = f"{CACHE}/digests.json"
 SET_ASIDE = f"{CACHE}/set-aside"
 """Where damaged unit receipts are kept, under their names."""
+
+
+def _digest_of(entries: dict[str, Any]) -> str:
+    """Return the digest of remembered digests; times in nanoseconds are too large for canonical JSON."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 class UnsealedError(IntegrityError):
@@ -83,8 +89,15 @@ class OutputFolder:
     """
 
     def __init__(self, root: str | Path) -> None:
-        """Keep the place; it is not accessed."""
+        """Keep the place; it is not accessed.
+
+        Raises:
+            ConfigError: If it is a URL with a password, which errors of the store would show.
+        """
         remote = is_remote(str(root))
+        if remote and has_password(str(root)):
+            reason = "a password does not belong here; give it as the store's credentials"
+            raise ConfigError(f"{redacted(str(root))}: {reason}")
         self.root = str(root).rstrip("/") if remote else str(Path(root).absolute())
         self.store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
         self.where, self.read_bytes = self.store.where, self.store.read_bytes
@@ -324,18 +337,21 @@ class OutputFolder:
             return sha256_file(path)
 
     def load_digests(self) -> None:
-        """Load the digests that earlier runs remembered."""
+        """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true."""
         try:
-            entries: dict[str, list[Any]] = parse_json(self.read_bytes(_DIGESTS))
+            remembered = parse_json(self.read_bytes(_DIGESTS))
+            entries: dict[str, list[Any]] = remembered["files"]
+            if remembered["digest"] != _digest_of(entries):
+                return
             self._digests.update({name: (size, version, digest) for name, (size, version, digest) in entries.items()})
-        except (FileNotFoundError, ValueError, AttributeError, TypeError):
+        except (FileNotFoundError, ValueError, AttributeError, TypeError, LookupError):
             self._digests.clear()  # only a cache: missing digests are computed again
 
     def save_digests(self) -> None:
         """Save the digests of the files that still exist."""
         present = self.store.present(self._digests)
         entries = {name: entry for name, entry in sorted(self._digests.items()) if name in present}
-        self.publish_changed(_DIGESTS, json.dumps(entries).encode())
+        self.publish_changed(_DIGESTS, json.dumps({"digest": _digest_of(entries), "files": entries}).encode())
 
     def link(self, source: OutputFolder, names: Iterable[str]) -> None:
         """Share published files of another folder, in the same kind of place, under the same names.

@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import transforms.tokens.tokenize
-from pipelines.versions.layout_checks import check_copies, is_possible
+from pipelines.versions.layout_checks import check_copies, check_duplicates, check_reasons, is_possible
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
 from schemas.errors import CppmillError
 from schemas.options import IngestOptions
+from schemas.tables import REJECTS
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
@@ -271,6 +272,86 @@ def test_a_document_that_is_kept_twice_is_found(tmp_path):
     files = {path.relative_to(tmp_path).as_posix(): "" for path in tmp_path.rglob("*.parquet")}
     (found,) = check_copies(RunUnits(OutputFolder(str(tmp_path)), {}, {}, files))
     assert "aaaa… is there 2 times" in found
+
+
+def words_exchanged(values):
+    other = next(place for place, value in enumerate(values) if value != values[0])
+    return [values[other], *values[1:other], values[0], *values[other + 1 :]]
+
+
+def other_word(words):
+    return [words[0] + b"!", *words[1:]]
+
+
+MERGED = {
+    "counts exchanged": column("counts/words/part-000*", "count", words_exchanged),
+    "another word": column("counts/words/part-000*", "word", other_word),
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_words_whose_counts_add_up_are_found_by_merging_again(copied_run, name):
+    """The footer is another too, so this asks only for what is said of the counts."""
+    receipt(code={"cppmill-core": "0.1.9"})(copied_run.out)
+    MERGED[name](copied_run.out)
+    sign_again(copied_run.out)
+    message = "part-000.parquet: not what the counts of shards give when they are merged again"
+    assert message in " ".join(verify(str(copied_run.out), 1.0))
+
+
+REJECT = {"project": "x", "path": "x/a.h", "num_bytes": 5, "column": "filtered", "reason": "", "detail": ""}
+FALSE_REJECTS = {
+    "size": ({"reason": "size"}, "has 5 bytes, of which the options allow 67108864"),
+    "binary": ({"reason": "binary", "path": "x/a.txt"}, "has an extension that the options do not accept"),
+    "too large": ({"reason": "binary", "num_bytes": 1 << 27}, "has 134217728 bytes, of which the options allow"),
+    "extension": ({"reason": "extension"}, "has an extension that the options accept"),
+    "sample": ({"reason": "sample"}, "is in the sample that the options take"),
+    "empty": ({"column": "empty"}, "has 5 bytes"),
+    "not empty": ({"reason": "binary", "num_bytes": 0}, "has 0 bytes"),
+    "duplicate": ({"column": "duplicate", "detail": "0" * 64}, "no document of its digest and size is kept"),
+    "duplicate of another size": ({"column": "duplicate", "num_bytes": 6, "detail": "a" * 64}, "digest and size is"),
+}
+
+
+@pytest.fixture
+def rejects(tmp_path):
+    """Check a run of one kept document and a reject."""
+
+    def check(sample=1.0, **facts):
+        documents, names = tmp_path / "documents", ("part-0.parquet", "rejects-0.parquet")
+        documents.mkdir(exist_ok=True)
+        kept = pa.table({"doc_id": ["a" * 64], "num_bytes": pa.array([5], pa.uint64())})
+        pq.write_table(kept, documents / names[0])
+        pq.write_table(pa.Table.from_pylist([{**REJECT, **facts}], REJECTS), documents / names[1])
+        files = {f"documents/{name}": "" for name in names}
+        run = RunUnits(OutputFolder(str(tmp_path)), {}, {}, files)
+        options = IngestOptions(sample=sample)
+        return " ".join([*check_reasons(run, f"documents/{names[1]}", options), *check_duplicates(run)])
+
+    return check
+
+
+@pytest.mark.parametrize("name", FALSE_REJECTS)
+def test_a_reject_whose_path_or_size_deny_its_reason_is_found(rejects, name):
+    facts, message = FALSE_REJECTS[name]
+    assert message in rejects(**facts, sample=0.999999 if name == "sample" else 1.0)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"reason": "size", "num_bytes": 1 << 27},
+        {"reason": "binary"},
+        {"reason": "extension", "path": "x/a.txt"},
+        {"reason": "binary", "path": "x.jsonl/line-5"},
+        {"column": "empty", "num_bytes": 0},
+        {"column": "duplicate", "detail": "a" * 64},
+        {"column": "dead", "reason": "corrupt", "path": "x.tar"},
+    ],
+    ids=str,
+)
+def test_a_reject_that_nothing_denies_is_accepted(rejects, facts):
+    assert rejects(**facts) == ""
 
 
 def test_signing_again_alone_is_no_difference(copied_run):

@@ -147,11 +147,16 @@ PROMISES = {
     "listed twice": (lambda promises: promises["tokens"].append(promises["tokens"][-1]), r"lists id \d+ twice"),
     "another strength": (lambda promises: promises["tokens"][-1].update(strength="foo"), "has the strength 'foo'"),
     "no such band": (lambda promises: promises["tokens"][-1].update(band="none"), "is not in the band 'none'"),
+    "text begins documents": (lambda promises: promises.update(roles={"<BOS>": 900}), "<BOS> has id 900, which is no"),
+    "a role": (lambda promises: promises.update(roles={"<BOS>": 1}), "has the key 'roles', which no build writes"),
+    "an unknown key": (lambda promises: promises.update(note=1), "has the key 'note', which no build writes"),
+    "lossy": (lambda promises: promises.update(lossy=["x"]), "has the key 'lossy', which no build writes"),
+    "no name": (lambda promises: promises.update(profile=[]), r"the profile \[\] is no name"),
 }
 
 
 @pytest.mark.parametrize("name", PROMISES)
-def test_fixed_tokens_that_contradict_the_bands_are_named(promise, name):
+def test_a_manifest_that_no_build_writes_is_named(promise, name):
     function, message = PROMISES[name]
     with pytest.raises(cppmill_core.CoreError, match=message):
         cppmill_core.load_tokenizer(promise(function))
@@ -183,6 +188,23 @@ def test_no_command_takes_moved_ids(change, run, cppmill, tmp_path):
         done = cppmill(*command, check=False)
         assert done.returncode in (1, 2)
         assert "id 100 is" in " ".join(done.stderr.split())
+    assert (vocabulary / "ids.lock").read_bytes() == before
+
+
+def test_a_release_takes_no_directory_that_a_run_refuses(directory, cppmill, tmp_path):
+    """Two learned tokens have each other's ids, so the table beside `tokenizer.json` is of another tokenizer."""
+    rules, manifest = (json.loads((directory / name).read_bytes()) for name in ("tokenizer.json", "manifest.json"))
+    last = manifest["vocab_size"] - 1
+    swap(rules["model"]["vocab"], *(name_of(rules["model"]["vocab"], id_) for id_ in (last, last - 1)))
+    (directory / "tokenizer.json").write_text(json.dumps(rules, ensure_ascii=False), "utf-8")
+    manifest["files"]["tokenizer.json"] = hashlib.sha256((directory / "tokenizer.json").read_bytes()).hexdigest()
+    (directory / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False), "utf-8")
+    vocabulary = tmp_path / "vocab"
+    cppmill("vocab", "init", vocabulary)
+    before = (vocabulary / "ids.lock").read_bytes()
+    done = cppmill("vocab", "release", "9.9", "--vocab", vocabulary, "--tokenizer", directory, check=False)
+    assert done.returncode == 2
+    assert "vocab.tsv: not the table of the tokenizer's ids" in " ".join(done.stderr.split())
     assert (vocabulary / "ids.lock").read_bytes() == before
 
 

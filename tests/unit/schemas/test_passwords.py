@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,24 @@ def test_no_password_is_in_a_configuration_and_none_may_be_in_its_output() -> No
         load_run_config(flags={"--out": "s3://me:secret@bucket/run"})
     assert "a password does not belong here" in str(found.value)
     assert "secret" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "command", [["verify"], ["status"], ["report", "--out", "page.html"]], ids=lambda words: words[0]
+)
+def test_no_password_may_be_in_the_place_of_a_run(cppmill: Any, command: list[str]) -> None:
+    done = cppmill(command[0], "s3://me:secret@bucket/run", *command[1:], check=False)
+    assert done.returncode == 2
+    assert "a password does not belong here" in " ".join(done.stderr.split())
+    assert "secret" not in done.stdout + done.stderr
+
+
+def test_a_password_that_should_be_encoded_is_one_too() -> None:
+    url = "sftp://me:ham/mlet?@host:22/folder"
+    assert redacted(f"no {url} here") == "no sftp://me:***@host:22/folder here"
+    assert with_password(hide_passwords(url)) == url
+    for other in ("http://host:80/a@b", "zip://*::https://host/a@b", "hf://datasets/org/name@main/a:b"):
+        assert redacted(other) == other
 
 
 def test_no_password_is_in_the_event_log(out: OutputFolder) -> None:

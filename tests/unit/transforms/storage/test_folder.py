@@ -103,11 +103,24 @@ def test_digests_are_remembered_for_files_that_still_exist(out):
         out.digest(name)
     out.remove("gone")
     out.save_digests()
-    assert list(json.loads(out.read_bytes(".cache/digests.json"))) == ["file"]
+    assert list(json.loads(out.read_bytes(".cache/digests.json"))["files"]) == ["file"]
     again = OutputFolder(out.root)
     again.load_digests()
     out.publish_bytes("file", b"xyz!")
     assert again.digest("file") == hashlib.sha256(b"xyz!").hexdigest()
+
+
+def test_remembered_digests_that_were_damaged_are_forgotten(out):
+    out.publish_bytes("file", b"abc")
+    digest = out.digest("file")
+    out.save_digests()
+    data = out.read_bytes(".cache/digests.json")
+    damaged = data.replace(f'"{digest}"]'.encode(), f'"{digest[:-1]}{int(digest[-1], 16) ^ 1:x}"]'.encode())
+    assert damaged != data
+    out.publish_bytes(".cache/digests.json", damaged)
+    again = OutputFolder(out.root)
+    again.load_digests()
+    assert again.digest("file") == digest
 
 
 def test_digests_are_remembered_by_size_and_time(tmp_path):

@@ -56,6 +56,12 @@ _SHOWN = 3
 _FLAGS = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
 """What an added token has in a `tokenizer.json` of ours."""
 
+_KEYS = {"bands", "files", "format", "hf_template", "pattern", "profile", "reserved", "superwords", "tokens"} | {
+    "vocab_size",
+    "vocabulary",
+}
+"""The keys of the manifest of a build."""
+
 _STRENGTHS = ("control", "pinned", "atomic")
 """What is promised about a fixed token."""
 
@@ -189,12 +195,14 @@ def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _find_problems(folder: Path, manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Iterator[str]:
     """Yield every promise of a manifest that a loaded tokenizer does not keep."""
     yield from _check_tokens(manifest, tokenizer)
+    yield from _check_roles(manifest)
     if manifest.get("kind") != SENTENCEPIECE:
         rules = _read_rules(folder / TOKENIZER)
         yield from _check_names(manifest, rules)
         if "kind" not in manifest:
             if "pattern" in manifest and manifest["pattern"] != getattr(tokenizer, "pattern", None):
                 yield f"its pattern is {getattr(tokenizer, 'pattern', None)}, not {manifest['pattern']}"
+            yield from _check_keys(manifest)
             yield from _check_bands(manifest)
             yield from _check_ids(manifest, rules)
             yield from _check_merges(manifest, rules)
@@ -243,6 +251,21 @@ def _check_tokens(manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Itera
     for (id_, name), found in zip(fixed, ids, strict=True):
         if found != [id_]:
             yield f"{name!r} alone is encoded to {found}, not to its id {id_}"
+
+
+def _check_roles(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check that the roles of an adopted tokenizer are control tokens: text that begins documents would be text."""
+    control, roles = named_ids(manifest)
+    for role, id_ in roles.items():
+        if id_ not in control.values():
+            yield f"{MANIFEST}: the role {role} has id {id_}, which is no control token"
+
+
+def _check_keys(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check that the manifest of a build has only keys that a build writes; others are of adopted tokenizers."""
+    yield from (f"{MANIFEST} has the key {key!r}, which no build writes" for key in sorted(manifest.keys() - _KEYS))
+    if not isinstance(manifest.get("profile", ""), str):
+        yield f"{MANIFEST}: the profile {manifest['profile']!r} is no name"
 
 
 def _check_bands(manifest: Mapping[str, Any]) -> Iterator[str]:
