@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import cppmill_core
-from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST
+from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST, TOKENIZER
 
 from configs.published import is_published
 from configs.runs import RunConfig
@@ -112,7 +112,7 @@ def write_adopted(
         write_directory(found, folder)
         tokenizer = cppmill_core.load_tokenizer(folder)
     except (OSError, cppmill_core.CoreError, ImportError) as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(str(error).replace(str(folder / TOKENIZER), str(source))) from error
     lines, lossy = _describe(tokenizer, found.manifest["kind"]), found.manifest.get(LOSSY)
     if lossy:
         return [*lines, f"lossy: {'; '.join(lossy)}", "receipts count the documents that do not decode to their bytes"]

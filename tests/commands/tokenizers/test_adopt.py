@@ -211,6 +211,17 @@ def test_a_tokenizer_that_cannot_be_adopted_is_reported_in_one_line(run, model, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_tokenizer_that_the_core_refuses_is_reported_by_its_own_path(hugging_face, cppmill, tmp_path):
+    peer, given = Tokenizer.from_file(str(hugging_face / "tokenizer.json")), tmp_path / "tokenizer.json"
+    peer.normalizer, peer.pre_tokenizer = normalizers.NFC(), pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=False), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )  # fmt: skip
+    peer.save(str(given))
+    done = cppmill("adopt", given, "--out", tmp_path / "out", "--allow-lossy", check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {given}: only the native core puts text in NFC")
+
+
 def test_an_adopted_directory_is_the_same_each_time(model, cppmill, tmp_path):
     for name in ("a", "b"):
         cppmill("adopt", model, "--out", tmp_path / name)

@@ -25,7 +25,7 @@ from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError,
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, LOSSY, TOKENIZER, describe_ids, named_ids, read_manifest
 from cppmill_core.protocol import AnyTokenizer
-from cppmill_core.segments import MAX_SEGMENT_BYTES, Bytes, Marks, SegmentTokenizer, invalid_bytes
+from cppmill_core.segments import ADDED, MAX_SEGMENT_BYTES, WORD, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.token_table import Integers, TokenTable
 
 __all__ = [
@@ -83,15 +83,9 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
             f"{folder / TOKENIZER}: only the native core puts text in NFC, and it does not know this tokenizer: "
             f"{reason}; adopt it without --allow-lossy"
         )
-    for token in rules["added_tokens"]:
-        if not token["special"]:
-            raise InvalidInputError(
-                f"{folder / TOKENIZER}: its added token {token['content']!r} is not special: only the native core cuts "
-                f"such tokens out of text, and it does not know this tokenizer: {reason}"
-            )
     control, roles = named_ids(manifest)
     table = TokenTable(token_bytes(rules, manifest["vocab_size"]), control, roles)
-    segmenter = WordSegmenter((folder / TOKENIZER).read_text(encoding="utf-8"))
+    segmenter = WordSegmenter(rules)
     program = f"tokenizers, because the native core does not know it: {reason}"
     return SegmentTokenizer(path, found, table, segmenter, load_hugging_face, program=program)
 
@@ -114,6 +108,11 @@ def describe_hugging_face(file: Path, rules: Mapping[str, Any], *, allow_lossy: 
     if lossy:
         raise InvalidInputError(f"{file}: not a byte-level BPE that gives any text back as it was: {'; '.join(lossy)}")
     added = rules["added_tokens"]
+    for token, id_ in zip(added, _assigned_ids(rules), strict=True):
+        if token["id"] != id_:
+            raise InvalidInputError(
+                f"{file}: its added token {token['content']!r} has the id {token['id']}, but tokenizers gives it {id_}"
+            )
     control = {str(token["content"]): int(token["id"]) for token in added if token["special"]}
     used = {*rules["model"]["vocab"].values(), *(int(token["id"]) for token in added)}
     size = max(used) + 1
@@ -168,6 +167,19 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
     return [message for message, is_wrong in wrong if is_wrong]
 
 
+def _assigned_ids(rules: Mapping[str, Any]) -> list[int]:
+    """Return the ids that `tokenizers` gives the added tokens, whatever the file says.
+
+    A token of the model keeps its id; any other has the id after those of the model and of the added tokens before it.
+    """
+    vocab: dict[str, int] = rules["model"]["vocab"]
+    assigned, following = dict[str, int](), len(vocab)
+    for token in rules["added_tokens"]:
+        id_ = assigned.setdefault(token["content"], vocab.get(token["content"], following))
+        following = max(following, id_ + 1)
+    return [assigned[token["content"]] for token in rules["added_tokens"]]
+
+
 def _removes(step: Mapping[str, Any]) -> bool:
     """Return whether a step removes text; one that removes what lies between its matches is checked by the core."""
     return step.get("behavior") == "Removed" and not step.get("invert")
@@ -197,48 +209,71 @@ def surrounding_tokens(file: Path) -> dict[str, int]:
     steps = _steps(rules.get("post_processor"), "processors")
     if all(step["type"] == "ByteLevel" for step in steps):
         return {}
-    empty = {"version": rules["version"], "model": {"type": "BPE", "vocab": {}, "merges": []}, "added_tokens": []}
-    found = open_tokenizer(json.dumps({**empty, "post_processor": rules["post_processor"]})).encode("")
+    found = open_tokenizer(json.dumps({**_without_words(rules), "post_processor": rules["post_processor"]})).encode("")
     return dict(zip(found.tokens, found.ids, strict=True))
+
+
+def _without_words(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rules of a tokenizer that has no tokens."""
+    empty = {"type": "BPE", "vocab": {}, "merges": []}
+    return {"version": rules["version"], "model": empty, "added_tokens": []}
 
 
 def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]:
     """Return the bytes of each id; None for special tokens, unused ids and tokens not in the byte alphabet."""
+    added = {token["id"]: token for token in rules["added_tokens"]}
     tokens: list[bytes | None] = [None] * vocab_size
-    special, alphabet = {token["id"] for token in rules["added_tokens"]}, frozenset(CHARACTERS)
+    alphabet = frozenset(CHARACTERS)
     for token, id_ in rules["model"]["vocab"].items():
-        if id_ not in special and alphabet.issuperset(token):
+        if id_ not in added and alphabet.issuperset(token):
             tokens[id_] = read_spelling(token)
+    for id_, token in added.items():
+        if not token["special"]:
+            tokens[id_] = token["content"].encode()
     return tokens
 
 
 class WordSegmenter:
-    """Cuts texts into words and encodes them, both with the `tokenizers` package."""
+    """Cuts texts into added tokens and words, and encodes the words, all with the `tokenizers` package."""
 
     max_bytes: int | None = MAX_SEGMENT_BYTES
 
-    def __init__(self, content: str) -> None:
-        """Make a segmenter from the content of a `tokenizer.json`."""
-        tokenizer = open_tokenizer(content)
+    def __init__(self, rules: Mapping[str, Any]) -> None:
+        """Make a segmenter from a `tokenizer.json`."""
+        tokenizer = open_tokenizer(json.dumps(rules))
         self._pre_tokenizer, self._model = tokenizer.pre_tokenizer, tokenizer.model
+        self._finder = open_tokenizer(json.dumps({**_without_words(rules), "added_tokens": rules["added_tokens"]}))
+        self._finder.encode_special_tokens = True
+        self.added = {
+            token["content"].encode(): int(token["id"]) for token in rules["added_tokens"] if not token["special"]
+        }
 
     def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
-        """Mark where words begin within runs of valid UTF-8; each other byte is a word by itself."""
-        begins = np.zeros(len(text), bool)
+        """Mark where words and added tokens begin in runs of valid UTF-8; each other byte is a word by itself."""
+        begins = np.zeros(len(text), np.uint8)
         invalid = invalid_bytes(text, documents, starts)
-        begins[invalid] = True
+        begins[invalid] = WORD
         runs = np.unique(np.concatenate([starts, invalid, invalid + 1]))
         alone = set(invalid.tolist())
         for start, end in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
             if start not in alone:
-                lengths = list(self._word_lengths(text[start:end].tobytes().decode()))
-                begins[start + np.cumsum([0, *lengths[:-1]])] = True
+                lengths, marks = zip(*self._parts(text[start:end].tobytes().decode()), strict=True)
+                begins[start + np.cumsum([0, *lengths[:-1]])] = marks
         return begins
 
     def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
         """Return the ids of each word."""
         tokenize = self._model.tokenize
         return [[token.id for token in tokenize(spell(segment))] for segment in segments]
+
+    def _parts(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the length of each word and added token in bytes, and its mark."""
+        at = 0
+        for first, last in self._finder.encode(text, add_special_tokens=False).offsets if self.added else ():
+            yield from ((length, WORD) for length in self._word_lengths(text[at:first]))
+            yield len(text[first:last].encode()), ADDED
+            at = last
+        yield from ((length, WORD) for length in self._word_lengths(text[at:]))
 
     def _word_lengths(self, text: str) -> Iterator[int]:
         """Yield the length of each word in bytes, which is the number of characters in the byte alphabet."""

@@ -8,7 +8,7 @@ that is not UTF-8, is a segment by itself and has its own token.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -22,7 +22,7 @@ from cppmill_core._native import InvalidInputError
 from cppmill_core.protocol import AnyTokenizer, Documents
 from cppmill_core.token_table import Integers, TokenTable, as_array
 
-__all__ = ["Bytes", "Marks", "SegmentTokenizer", "Segmenter", "invalid_bytes"]
+__all__ = ["ADDED", "WORD", "Bytes", "Marks", "SegmentTokenizer", "Segmenter", "invalid_bytes"]
 
 MAX_SEGMENT_BYTES = 1 << 16
 """What `Segmenter.max_bytes` is for a program whose ids do not depend on where a text is cut that much later."""
@@ -30,7 +30,10 @@ MAX_SEGMENT_BYTES = 1 << 16
 _MAX_TOKENS = (1 << 31) - 1
 
 Bytes = npt.NDArray[np.uint8]
-Marks = npt.NDArray[np.bool_]
+Marks = npt.NDArray[np.uint8]
+WORD, ADDED = 1, 2
+"""Marks of a byte that begins a segment: one that the program encodes, or an added token."""
+
 Load = Callable[[str | os.PathLike[str], str | None], AnyTokenizer]
 """Loads a tokenizer directory from its path, and checks the digest if one is given."""
 
@@ -40,14 +43,19 @@ class Segmenter(Protocol):
 
     Attributes:
         max_bytes: A longer segment is cut, to bound the program's time and memory; None cuts none.
+        added: The ids of added tokens that are cut out of text, by their bytes. The same bytes may also be a word.
     """
 
     @property
     def max_bytes(self) -> int | None:
         """The most bytes of a segment."""
 
+    @property
+    def added(self) -> Mapping[bytes, int]:
+        """The ids of added tokens."""
+
     def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
-        """Mark each byte that begins a segment; the caller marks the first byte of each document.
+        """Mark each byte that begins a segment as `WORD` or `ADDED`; the caller marks the first byte of each document.
 
         Args:
             text: The concatenated bytes of all documents; at least one byte.
@@ -125,14 +133,19 @@ class SegmentTokenizer(TokenTable):
         if not len(text):
             return _Encoded(np.zeros(0, np.int64), np.zeros(len(starts), np.int64))
         begins = self._segmenter.borders(text, documents, starts)
-        begins[starts[starts < len(text)]] = True
+        firsts = starts[starts < len(text)]
+        begins[firsts] = np.maximum(begins[firsts], WORD)
         places = _bounded(text, np.flatnonzero(begins), self._segmenter.max_bytes)
         segments = _slices(text, np.append(places, len(text))).dictionary_encode()
         distinct: list[Any] = segments.dictionary.to_pylist()
-        lists = self._segmenter.encode(distinct)
+        added = self._segmenter.added
+        lists = [
+            *self._segmenter.encode(distinct),
+            *([added[segment]] if segment in added else [] for segment in distinct),
+        ]
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         ids = np.fromiter(chain.from_iterable(lists), np.int64, int(lengths.sum()))
-        which = segments.indices.to_numpy()
+        which = segments.indices.to_numpy() + len(distinct) * (begins[places] == ADDED)
         offsets = np.append(0, np.cumsum(lengths[which]))[np.searchsorted(places, starts)]
         return _Encoded(_repeated(ids, lengths, which), offsets)
 

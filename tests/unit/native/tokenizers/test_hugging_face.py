@@ -4,7 +4,7 @@ import json
 import pickle
 import tempfile
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -333,10 +333,38 @@ def test_added_tokens_that_are_not_special_are_cut_out_of_text(pieces: list[str]
     assert adopted.decode(ids).decode() == text
 
 
-@lru_cache(maxsize=1)
-def with_added() -> tuple[Peer, AnyTokenizer]:
+UNKNOWN_TO_THE_CORE = [*ADDED, AddedToken("b", single_word=True), AddedToken("ab", single_word=True, normalized=True)]
+
+
+@given(
+    pieces=st.lists(
+        st.sampled_from(["<tool>", ">", ">x", "<|endoftext|>", "<", "end|>", "  ", " ", "a", "b", "ab", "é", "_", "\n"])
+    )
+)
+def test_added_tokens_are_cut_out_of_text_by_tokenizers_too(pieces: list[str]) -> None:
+    made, adopted = with_added("unknown")
+    text = "".join(pieces)
+    ids = adopted.encode(text)
+    assert ids.to_pylist() == made.encode(text, add_special_tokens=False).ids
+    assert adopted.decode(ids).decode() == text
+
+
+def test_documents_with_added_tokens_and_other_bytes_come_back() -> None:
+    made, adopted = with_added("unknown")
+    texts = ["b", "", "b b", "<tool>", "a<tool>> b", "  "]
+    documents = [b"\xff<tool>\xffb\xe9b \xff", *map(str.encode, texts)]
+    ids = adopted.encode_batch(pa.array(documents, pa.binary()), 2)
+    assert program_of(adopted).startswith("tokenizers, because")
+    assert adopted.decode_batch(ids).to_pylist() == documents
+    expected = [encoding.ids for encoding in made.encode_batch(texts, add_special_tokens=False)]
+    assert ids.to_pylist()[1:] == expected
+
+
+@cache
+def with_added(steps: str = "gpt4") -> tuple[Peer, AnyTokenizer]:
     """A tokenizer of bytes alone with added tokens, and the same adopted."""
-    made = bytes_alone(ADDED)
+    made = bytes_alone(ADDED if steps == "gpt4" else UNKNOWN_TO_THE_CORE)
+    made.pre_tokenizer = byte_level(steps)
     with tempfile.TemporaryDirectory() as folder:
         return made, adopt(Path(folder), json.loads(made.to_str()))
 
@@ -368,17 +396,43 @@ def test_words_that_are_tokens_are_not_merged_with_ignore_merges(peer: Peer, tmp
     [
         (AddedToken("<t>", lstrip=True), r"'<t>' takes white space beside it \(lstrip = true\)"),
         (AddedToken("\u00e9"), "'\u00e9' is also the token of other bytes"),
-        (AddedToken("<t>", single_word=True), 'the added token "<t>" has `single_word`'),
     ],
-    ids=["lstrip", "other bytes", "single_word"],
+    ids=["lstrip", "other bytes"],
 )
-def test_an_added_token_that_loses_text_or_is_not_known_is_refused_by_name(
+def test_an_added_token_that_loses_text_is_refused_by_name(
     peer: Peer, token: AddedToken, said: str, tmp_path: Path
 ) -> None:
     made = Peer.from_str(peer.to_str())
     made.add_tokens([token])
     with pytest.raises(cppmill_core.InvalidInputError, match=said):
         adopt(tmp_path, json.loads(made.to_str()))
+
+
+NAMES = st.sampled_from(["<a>", "<b>", "<c>", "!", "a"])
+
+
+@given(
+    added=st.lists(st.tuples(NAMES, st.integers(250, 262), st.booleans()), max_size=4),
+    is_contiguous=st.booleans(),
+)
+def test_an_added_token_whose_id_tokenizers_changes_is_refused(
+    added: list[tuple[str, int, bool]], *, is_contiguous: bool
+) -> None:
+    rules = json.loads(bytes_alone([]).to_str())
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    rules["added_tokens"] += [
+        {"content": name, "id": 257 + place if is_contiguous else id_, "special": special, **flags}
+        for place, (name, id_, special) in enumerate(added)
+    ]
+    made = Peer.from_str(json.dumps(rules))
+    is_changed = any(made.token_to_id(token["content"]) != token["id"] for token in rules["added_tokens"])
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "tokenizer.json").write_text(json.dumps(rules))
+        if is_changed:
+            with pytest.raises(cppmill_core.InvalidInputError, match="but tokenizers gives it"):
+                find_source(folder)
+        else:
+            find_source(folder)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"model": 1}', '{"model": {"vocab": {}}}'])

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.manifests import BOS, EOS, LOSSY, SENTENCEPIECE, describe_ids, named_ids, read_manifest
-from cppmill_core.segments import MAX_SEGMENT_BYTES, Bytes, Marks, SegmentTokenizer, invalid_bytes
+from cppmill_core.segments import MAX_SEGMENT_BYTES, WORD, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.sentencepiece.lossy import LossyTokenizer
 from cppmill_core.sentencepiece.proto import SPACE, Model, ModelType, PieceType, read_model
 from cppmill_core.token_table import Integers, TokenTable
@@ -164,6 +165,7 @@ class SentencePieceSegmenter:
     """Cuts texts where no piece can cross, and encodes the segments with the `sentencepiece` package."""
 
     max_bytes: int | None = MAX_SEGMENT_BYTES
+    added: Mapping[bytes, int] = MappingProxyType({})
 
     def __init__(self, data: bytes, model: Model) -> None:
         """Make a segmenter of a model, given as the bytes of its file and as parsed."""
@@ -177,13 +179,13 @@ class SentencePieceSegmenter:
 
     def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
         """Mark where segments begin; each byte that SentencePiece would lose is a segment by itself."""
-        begins = np.ones(len(text), bool)
+        begins = np.full(len(text), WORD, np.uint8)
         begins[1:] = ~self._joined[text[:-1].astype(np.uint16) << 8 | text[1:]]
         leads = np.flatnonzero(text[:-2] == _SPACE_BYTES[0])
         marks = leads[(text[leads + 1] == _SPACE_BYTES[1]) & (text[leads + 2] == _SPACE_BYTES[2])]
         own = np.concatenate([invalid_bytes(text, documents, starts), marks, marks + 1, marks + 2])
-        begins[own] = True
-        begins[own[own + 1 < len(text)] + 1] = True
+        begins[own] = WORD
+        begins[own[own + 1 < len(text)] + 1] = WORD
         return begins
 
     def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:

@@ -8,7 +8,8 @@ text begins. Decoding gives what the package gives: the space in front is left o
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ class _WholeDocuments:
     """Encodes documents with the `sentencepiece` package, uncut."""
 
     max_bytes: int | None = None
+    added: Mapping[bytes, int] = MappingProxyType({})
 
     def __init__(self, processor: Any) -> None:  # noqa: ANN401
         """Take the model."""
@@ -75,7 +77,7 @@ class _WholeDocuments:
 
     def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
         """Mark nothing: the caller marks where documents begin."""
-        return np.zeros(len(text), bool)
+        return np.zeros(len(text), np.uint8)
 
     def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
         """Return the ids of each document."""
