@@ -11,10 +11,10 @@ pub(crate) fn use_large_pages<T>(memory: &mut Vec<T>) {
 }
 
 /// Makes a vector of so many defaults, on large pages if it is large.
-pub(crate) fn defaults<T: Clone + Default>(len: usize) -> Vec<T> {
+pub(crate) fn defaults<T: Default>(len: usize) -> Vec<T> {
     let mut memory = Vec::with_capacity(len);
     use_large_pages(&mut memory);
-    memory.resize(len, T::default());
+    memory.resize_with(len, T::default);
     memory
 }
 

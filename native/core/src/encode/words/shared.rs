@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::key::Key;
 use crate::encode::id::Id;
-use crate::memory::prefetch;
+use crate::memory::{defaults, prefetch};
 
 /// Lines of the index.
 const LINES: usize = 1 << 17;
@@ -45,7 +45,7 @@ pub(crate) struct Room(Range<usize>);
 impl Default for SharedWords {
     fn default() -> Self {
         Self {
-            index: (0..LINES).map(|_| IndexLine::default()).collect(),
+            index: defaults(LINES).into(),
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
             taken: AtomicUsize::new(0),
         }
