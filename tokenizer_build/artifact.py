@@ -26,6 +26,7 @@ from schemas.options import HfTemplate
 from tokenizer_build.bands import Strength, reserved_name
 from tokenizer_build.layout import LEARNED, Slot, Slots
 from tokenizer_build.templates import Json, apply_template
+from tokenizer_build.vocabulary import VOCABULARY_JSON
 
 TOKENIZER_JSON = "tokenizer.json"
 MANIFEST_JSON = "manifest.json"
@@ -132,6 +133,9 @@ def find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tup
     table = folder / VOCAB_TSV
     if table.is_file() and table.read_bytes() != "".join(derive_table(folder, tokenizer)).encode():
         yield VOCAB_TSV, "not the table of the tokenizer's ids"
+    recorded = folder / VOCABULARY_JSON
+    if recorded.is_file() and sha256_file(recorded) != manifest.get("vocabulary", {}).get("digest"):
+        yield VOCABULARY_JSON, "not the vocabulary that the manifest records"
 
 
 def _sorted_json(value: Json) -> str:

@@ -43,6 +43,9 @@ _FIXED = ("control", "pinned", "atomic")
 """The strengths of bands of fixed tokens."""
 
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
+_ID = re.compile(r"0|[1-9][0-9]{0,8}")
+_SHOWN_CHARACTERS = 200
+"""Of a damaged line, in a message."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,10 @@ def read_lock(directory: Path) -> Lock:
     path = directory / LOCK_NAME
     if not path.is_file():
         raise VocabularyConfigError(f"{path}: missing; restore it from version control: without it ids could move")
-    return _parse(path.read_text(encoding="utf-8"))
+    try:
+        return _parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise VocabularyConfigError(f"{path}: not UTF-8 ({error}); restore it from version control") from error
 
 
 @lru_cache(maxsize=2)
@@ -281,10 +287,13 @@ def _parse_line(line: str, source: str) -> LockedId:
         token = parse_json(text)
         if not isinstance(token, str):
             raise ValueError("the token is no string")
+        if not _ID.fullmatch(number):
+            raise ValueError("the id is no decimal number")
         return LockedId(token, int(number), version, source)
     except ValueError as error:
+        shown = repr(line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…")
         raise VocabularyConfigError(
-            f"{source}: {line!r}: not a token, an id and a version ({error}); restore it from version control"
+            f"{source}: {shown}: not a token, an id and a version ({error}); restore it from version control"
         ) from error
 
 

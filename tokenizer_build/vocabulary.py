@@ -20,7 +20,7 @@ files is checked in `lint.py`. A tokenizer that was built with a vocabulary of t
 from __future__ import annotations
 
 import difflib
-import tomllib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -54,6 +54,8 @@ Position = Literal["prefix", "suffix", "cpp_stem", "component"]
 """Where in an identifier the scan counts a morpheme."""
 
 Tokens = dict[str, str]
+
+_DECIMAL_ID = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 class _Record(BaseModel):
@@ -134,6 +136,9 @@ def _read_band_files(directory: Path) -> tuple[tuple[Path, bytes], ...]:
     for first, second in pairwise(paths):
         if first.name == second.name:
             raise VocabularyConfigError(f"{first} and {second}: two files with one name; rename one")
+    for path in paths:
+        if not path.is_file():
+            raise VocabularyConfigError(f"{path}: no regular file, or a link to none; remove it")
     return tuple((path, path.read_bytes()) for path in paths)
 
 
@@ -157,7 +162,7 @@ def nearest(value: str, known: Iterable[str]) -> str:
 def _parse_band_file(path: Path, content: bytes) -> BandFile:
     try:
         raw = parse_toml(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # bytes that are no text, no TOML, or an integer of more digits than Python reads
         raise VocabularyConfigError(f"{path}: not TOML: {error}") from error
     try:
         parsed = BandFile.model_validate(raw)
@@ -181,8 +186,13 @@ def _describe(path: Path, details: ErrorDetails) -> str:
     value: Any = details["input"]
     if details["type"] == "literal_error":
         literal = Match if location[-1] == "match" else Position
-        return f"{path}: {key} = {value!r}: not allowed; {nearest(str(value), get_args(literal))}"
-    return f"{path}: {key} = {value!r}: {details['msg']}"
+        return f"{path}: {key} = {_shown(value)}: not allowed; {nearest(_shown(value), get_args(literal))}"
+    return f"{path}: {key} = {_shown(value)}: {details['msg']}"
+
+
+def _shown(value: object) -> str:
+    """Return a value of a file for a message; Python refuses to print an integer of very many digits."""
+    return hex(value) if isinstance(value, int) and abs(value) >> 64 else repr(value)
 
 
 def _allowed_keys(location: tuple[int | str, ...]) -> Iterable[str]:
@@ -424,8 +434,8 @@ def _file_tokens(name: str, file: BandFile) -> list[FixedToken]:
 
 
 def _token_id(name: str, table: str, key: str) -> int:
-    if not (key.isascii() and key.isdigit() and str(int(key)) == key):
-        raise VocabularyConfigError(f"{name}: {table}.{key}: not an id; keys of token tables are decimal ids")
+    if not _DECIMAL_ID.fullmatch(key):
+        raise VocabularyConfigError(f"{name}: {table}.{key[:40]}: not an id; keys of token tables are decimal ids")
     return int(key)
 
 

@@ -136,6 +136,15 @@ def test_a_file_that_the_manifest_does_not_answer_for_is_named(promise, name):
     )
 
 
+def test_a_vocabulary_that_the_manifest_does_not_record_is_named(directory):
+    tokenizer = cppmill_core.load_tokenizer(directory)
+    assert not list(find_foreign_contents(directory, tokenizer))
+    (directory / "vocabulary.json").write_text("{}")
+    assert list(find_foreign_contents(directory, tokenizer)) == [
+        ("vocabulary.json", "not the vocabulary that the manifest records")
+    ]
+
+
 def test_tokens_that_transformers_would_add_are_named_though_the_tokenizer_is_known(directory):
     cppmill_core.load_tokenizer(directory)
     (directory / "added_tokens.json").write_text('{"int x": 12288}')

@@ -144,11 +144,32 @@ def test_a_locked_token_that_people_removed_is_legal(tiny_vocabulary: Path) -> N
     assert load_vocabulary(tiny_vocabulary)[1].by_id[66].token == "gone"
 
 
-@pytest.mark.parametrize("line", ["auto\t64\t1.0", '"auto"\t64', '"auto"\tx\t1.0', "7\t64\t1.0", '"<PAD>"\t5\t1.0'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "auto\t64\t1.0",
+        '"auto"\t64',
+        '"auto"\tx\t1.0',
+        '"auto"\t-64\t1.0',
+        '"auto"\t٦٤\t1.0',
+        f'"auto"\t{"9" * 5000}\t1.0',
+        "7\t64\t1.0",
+        '"<PAD>"\t5\t1.0',
+    ],
+    ids=range(8),
+)
 def test_a_damaged_lock_is_refused_with_its_line(tiny_vocabulary: Path, line: str) -> None:
     lock = tiny_vocabulary / "ids.lock"
     lock.write_text(lock.read_text() + line + "\n")
-    with pytest.raises(VocabularyConfigError, match="ids.lock:2"):
+    with pytest.raises(VocabularyConfigError, match="ids.lock:2") as refused:
+        read_lock(tiny_vocabulary)
+    assert len(str(refused.value)) < 500
+
+
+def test_a_lock_that_is_not_utf_8_is_refused(tiny_vocabulary: Path) -> None:
+    with (tiny_vocabulary / "ids.lock").open("ab") as lock:
+        lock.write(b"\xff\n")
+    with pytest.raises(VocabularyConfigError, match=r"ids\.lock: not UTF-8"):
         read_lock(tiny_vocabulary)
 
 

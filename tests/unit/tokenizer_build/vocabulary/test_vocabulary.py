@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +104,7 @@ def test_the_scanners_lists_do_not_depend_on_file_order(tiny_vocabulary: Path) -
     assert read_vocabulary(tiny_vocabulary).scanner_candidates() == before
 
 
-@pytest.mark.parametrize("key", ["x", "05", "-1", "1.5", "٣"])
+@pytest.mark.parametrize("key", ["x", "05", "-1", "1.5", "٣", "9" * 5000], ids=range(6))
 def test_a_key_that_is_not_an_id_is_refused(tiny_vocabulary: Path, key: str) -> None:
     (tiny_vocabulary / "keywords.toml").write_text(f'band = "keywords"\n[tokens]\n"{key}" = "auto"\n')
     with pytest.raises(VocabularyConfigError, match="not an id"):
@@ -147,6 +149,8 @@ def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
         ("tokes = {}\n" + GOOD, ["tokes: unknown key", "did you mean 'tokens'?"]),
         (GOOD + '5622 = "twice"\n', ["not TOML", "line 7"]),
         ("band = ", ["not TOML"]),
+        (f"band = {'9' * 5000}", ["not TOML"]),
+        (f"band = 0x{'f' * 5000}", ["band = 0xffff", "string"]),
         (GOOD + '[[morphemes]]\nposition = "sufix"\nterms = []\n', ["'sufix'", "did you mean 'suffix'?"]),
         (GOOD + '[[morphemes]]\nposition = "suffix"\nterm = []\n', ["morphemes.0.term: unknown", "'terms'"]),
     ],
@@ -165,6 +169,13 @@ def test_a_file_that_is_not_of_the_form_is_refused_with_file_key_value_and_the_n
 def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_bytes(b'band = "\xff"')
     with pytest.raises(VocabularyConfigError, match="not TOML"):
+        read_band_files(tmp_path)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere"), Path.mkdir], ids=range(3))
+def test_what_is_no_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "bad.toml")
+    with pytest.raises(VocabularyConfigError, match=r"bad\.toml: no regular file"):
         read_band_files(tmp_path)
 
 
