@@ -14,7 +14,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -24,7 +24,7 @@ from typing import Any
 from schemas.digests import parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
-from tokenizer_build.vocabulary import INHERITED, Vocabulary, read_vocabulary
+from tokenizer_build.vocabulary import INHERITED, Vocabulary, parse_id, read_vocabulary
 
 LOCK_NAME = "ids.lock"
 RELEASES_NAME = "releases.lock"
@@ -43,6 +43,9 @@ _FIXED = ("control", "pinned", "atomic")
 """The strengths of bands of fixed tokens."""
 
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
+
+_SHOWN = 80
+"""How many characters of a line that is not of the form messages show."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,16 @@ def read_lock(directory: Path) -> Lock:
     """Read the lock of a vocabulary folder.
 
     Raises:
-        VocabularyConfigError: If it is missing, a line is not of the form, or something is locked twice.
+        VocabularyConfigError: If it is missing, not UTF-8, a line is not of the form, or something is locked twice.
     """
     path = directory / LOCK_NAME
     if not path.is_file():
         raise VocabularyConfigError(f"{path}: missing; restore it from version control: without it ids could move")
-    return _parse(path.read_text(encoding="utf-8"))
+    try:
+        return _parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} is not UTF-8"
+        raise VocabularyConfigError(f"{path}: {where}; restore it from version control") from error
 
 
 @lru_cache(maxsize=2)
@@ -174,6 +181,7 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):
         taken = ", ".join(releases) or "none"
         raise VocabularyConfigError(f"version {version!r}: taken, or not of letters, digits, `.+_-`; taken: {taken}")
+    _check_versions(lock, {PUBLISHED, version, *releases})
     manifest = parse_json((tokenizer / "manifest.json").read_bytes())
     if version.startswith(SHIPPED) and (directory / INHERITED).is_dir():
         raise VocabularyConfigError(f"version {version!r}: {SHIPPED}… are releases of cppmill; choose another name")
@@ -186,6 +194,16 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
     _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"])
     return len(added)
+
+
+def _check_versions(lock: Lock, known: Collection[str]) -> None:
+    """Refuse a lock with a line of a release that there was none of: it may no longer bind what it bound."""
+    for entry in lock.entries:
+        if entry.version not in known:
+            raise VocabularyConfigError(
+                f"{entry.source}: {entry.token!r} is of {entry.version!r}, which {RELEASES_NAME} does not name; repeat "
+                "that release if it was interrupted, else restore both files from version control"
+            )
 
 
 def _check_bands(manifest: Mapping[str, Any], tokenizer: Path) -> None:
@@ -252,6 +270,8 @@ def read_releases(directory: Path) -> dict[str, str]:
         VocabularyConfigError: If a line is not of the form.
     """
     path = directory / RELEASES_NAME
+    if path.exists() and not path.is_file():
+        raise VocabularyConfigError(f"{path}: not a file; restore it from version control")
     return parse_releases(path.read_bytes() if path.is_file() else b"", where=str(path))
 
 
@@ -281,10 +301,13 @@ def _parse_line(line: str, source: str) -> LockedId:
         token = parse_json(text)
         if not isinstance(token, str):
             raise ValueError("the token is no string")
-        return LockedId(token, int(number), version, source)
+        if not _VERSION.fullmatch(version):
+            raise ValueError(f"{version[:_SHOWN]!r} is no version")
+        return LockedId(token, parse_id(number), version, source)
     except ValueError as error:
+        shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
         raise VocabularyConfigError(
-            f"{source}: {line!r}: not a token, an id and a version ({error}); restore it from version control"
+            f"{source}: {shown!r}: not a token, an id and a version ({error}); restore it from version control"
         ) from error
 
 

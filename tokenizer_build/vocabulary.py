@@ -55,6 +55,10 @@ Position = Literal["prefix", "suffix", "cpp_stem", "component"]
 
 Tokens = dict[str, str]
 
+_MAX_DIGITS = 10  # of a number of 32 bits
+_SHOWN = 80
+"""How many characters of a text that is no id messages show."""
+
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -131,6 +135,9 @@ def _read_band_files(directory: Path) -> tuple[tuple[Path, bytes], ...]:
     paths = band_file_paths(directory)
     if not paths:
         raise VocabularyConfigError(f"{directory}: no *.toml files; give the folder that holds one file per band")
+    for path in paths:
+        if not path.is_file():
+            raise VocabularyConfigError(f"{path}: not a file, but a folder, a pipe or a link to nothing; remove it")
     for first, second in pairwise(paths):
         if first.name == second.name:
             raise VocabularyConfigError(f"{first} and {second}: two files with one name; rename one")
@@ -424,9 +431,22 @@ def _file_tokens(name: str, file: BandFile) -> list[FixedToken]:
 
 
 def _token_id(name: str, table: str, key: str) -> int:
-    if not (key.isascii() and key.isdigit() and str(int(key)) == key):
-        raise VocabularyConfigError(f"{name}: {table}.{key}: not an id; keys of token tables are decimal ids")
-    return int(key)
+    try:
+        return parse_id(key)
+    except ValueError as error:
+        place = f"{name}: {table}.{key[:_SHOWN]}"
+        raise VocabularyConfigError(f"{place}: not an id; keys of token tables are decimal ids") from error
+
+
+def parse_id(text: str) -> int:
+    """Return the id that a text is, as `str` writes it.
+
+    Raises:
+        ValueError: If it is something else, such as `+1`, ` 1`, `01`, `1_0` or `-1`.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and str(int(text)) == text):
+        raise ValueError(f"{text[:_SHOWN]!r} is not an id")
+    return int(text)
 
 
 def _file_candidates(name: str, file: BandFile) -> list[Candidate]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -186,3 +187,47 @@ def test_a_token_that_is_not_in_a_band_of_fixed_ones_is_not_released(
     (tokenizer / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(VocabularyConfigError, match=rf"'float128' has id {id_}, which is not in the band '{band}'"):
         release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"new"\t-5\t1.0',
+        '"new"\t6_4\t1.0',
+        '"new"\t 66 \t1.0',
+        '"new"\t٦٦\t1.0',
+        f'"new"\t{"9" * 5000}\t1.0',
+        '"new"\t66\t\x1b[2J',
+        f'"new"\t66\t{"[" * 5000}',
+    ],
+)
+def test_an_id_or_a_version_in_another_form_is_refused_in_one_short_line(tiny_vocabulary: Path, line: str) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(f"{lock.read_text()}{line}\n")
+    with pytest.raises(VocabularyConfigError, match=r"^ids\.lock:2: .*restore it from version control$") as refused:
+        read_lock(tiny_vocabulary)
+    assert len(str(refused.value)) < 400
+
+
+def test_a_lock_that_is_not_utf8_is_refused(tiny_vocabulary: Path) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_bytes(lock.read_bytes() + b"\xff\n")
+    with pytest.raises(VocabularyConfigError, match=r"ids\.lock: byte \d+ is not UTF-8; restore it"):
+        read_lock(tiny_vocabulary)
+
+
+def test_a_line_of_a_release_that_there_was_none_of_keeps_a_release_from_being_made(
+    tiny_vocabulary: Path, tmp_path: Path
+) -> None:
+    tokenizer = write_manifest(tmp_path / "one", {64: "auto"})
+    release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text().replace("\t1.0\n", "\tcppmill-1\n"))  # it would no longer bind builds
+    with pytest.raises(VocabularyConfigError, match=r"'auto' is of 'cppmill-1', which releases\.lock does not name"):
+        release_vocabulary(tiny_vocabulary, tokenizer, "2.0")
+
+
+def test_what_is_not_a_file_in_the_place_of_the_releases_is_named(tiny_vocabulary: Path) -> None:
+    os.mkfifo(tiny_vocabulary / "releases.lock")
+    with pytest.raises(VocabularyConfigError, match=r"releases\.lock: not a file"):
+        read_releases(tiny_vocabulary)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +173,17 @@ def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VocabularyConfigError, match="no \\*.toml files"):
         read_band_files(tmp_path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nothing")])
+def test_what_is_not_a_file_is_named(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "own.toml")
+    with pytest.raises(VocabularyConfigError, match=r"own\.toml: not a file"):
+        read_band_files(tmp_path)
+
+
+def test_an_id_of_thousands_of_digits_is_refused_in_one_short_line(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(f'[tokens]\n{"9" * 5000} = "x"\n')
+    with pytest.raises(VocabularyConfigError, match=r"^own\.toml: tokens\.9+: not an id") as refused:
+        read_vocabulary(tmp_path)
+    assert len(str(refused.value)) < 200
