@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import parse_json, sha256_file, sha256_json
+from schemas.digests import HEX_DIGEST, parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, parse_id, read_vocabulary
@@ -279,14 +279,21 @@ def parse_releases(data: bytes, *, where: str) -> dict[str, str]:
     """Return version to tokenizer digest of every release in the bytes of a `releases.lock`, oldest first.
 
     Raises:
-        VocabularyConfigError: If a line is not of the form.
+        VocabularyConfigError: If a line is not of the form, or names a version again.
     """
     lines = data.decode("utf-8", "replace").splitlines()
     pairs = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    releases: dict[str, str] = {}
     for pair in pairs:
-        if len(pair) != 2:
-            raise VocabularyConfigError(f"{where}: {pair}: not a version and a digest; restore it from version control")
-    return {pair[0]: pair[1] for pair in pairs}
+        if len(pair) != 2 or not _VERSION.fullmatch(pair[0]) or not HEX_DIGEST.fullmatch(pair[1]):
+            shown = "\t".join(pair)[:_SHOWN]
+            raise VocabularyConfigError(
+                f"{where}: {shown!r}: not a version and a digest; restore it from version control"
+            )
+        if pair[0] in releases:
+            raise VocabularyConfigError(f"{where}: {pair[0]} was released before; restore it from version control")
+        releases[pair[0]] = pair[1]
+    return releases
 
 
 def revision(releases: Mapping[str, str], digest: str) -> str:

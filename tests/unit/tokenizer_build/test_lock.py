@@ -231,3 +231,13 @@ def test_what_is_not_a_file_in_the_place_of_the_releases_is_named(tiny_vocabular
     os.mkfifo(tiny_vocabulary / "releases.lock")
     with pytest.raises(VocabularyConfigError, match=r"releases\.lock: not a file"):
         read_releases(tiny_vocabulary)
+
+
+@pytest.mark.parametrize(
+    "lines", ["\x1b[2J\t" + "0" * 64, "1.0\tabc", "1.0", f"1.0\t{'0' * 64}\n1.0\t{'1' * 64}", f"1.0\t{'v' * 5000}"]
+)
+def test_releases_in_another_form_are_refused_in_one_short_line(tiny_vocabulary: Path, lines: str) -> None:
+    (tiny_vocabulary / "releases.lock").write_text(f"{lines}\n")
+    with pytest.raises(VocabularyConfigError, match=r"releases\.lock: .*restore it from version control$") as refused:
+        read_releases(tiny_vocabulary)
+    assert len(str(refused.value)) < 400
