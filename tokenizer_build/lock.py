@@ -42,7 +42,7 @@ SHIPPED = "cppmill-"
 _FIXED = ("control", "pinned", "atomic")
 """The strengths of bands of fixed tokens."""
 
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")
 
 _SHOWN = 80
 """How many characters of a line that is not of the form messages show."""
@@ -181,7 +181,7 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):
         taken = ", ".join(releases) or "none"
         raise VocabularyConfigError(f"version {version!r}: taken, or not of letters, digits, `.+_-`; taken: {taken}")
-    _check_versions(lock, {PUBLISHED, version, *releases})
+    check_versions(lock, {version, *releases})
     manifest = parse_json((tokenizer / "manifest.json").read_bytes())
     if version.startswith(SHIPPED) and (directory / INHERITED).is_dir():
         raise VocabularyConfigError(f"version {version!r}: {SHIPPED}… are releases of cppmill; choose another name")
@@ -196,10 +196,14 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     return len(added)
 
 
-def _check_versions(lock: Lock, known: Collection[str]) -> None:
-    """Refuse a lock with a line of a release that there was none of: it may no longer bind what it bound."""
+def check_versions(lock: Lock, releases: Collection[str]) -> None:
+    """Refuse a lock with a line of a release that there was none of: it may no longer bind what it bound.
+
+    Raises:
+        VocabularyConfigError: Naming the line.
+    """
     for entry in lock.entries:
-        if entry.version not in known:
+        if entry.version not in (PUBLISHED, *releases):
             raise VocabularyConfigError(
                 f"{entry.source}: {entry.token!r} is of {entry.version!r}, which {RELEASES_NAME} does not name; repeat "
                 "that release if it was interrupted, else restore both files from version control"
@@ -308,6 +312,7 @@ def _parse_line(line: str, source: str) -> LockedId:
         token = parse_json(text)
         if not isinstance(token, str):
             raise ValueError("the token is no string")
+        token.encode()
         if not _VERSION.fullmatch(version):
             raise ValueError(f"{version[:_SHOWN]!r} is no version")
         return LockedId(token, parse_id(number), version, source)

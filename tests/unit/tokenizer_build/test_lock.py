@@ -199,6 +199,8 @@ def test_a_token_that_is_not_in_a_band_of_fixed_ones_is_not_released(
         f'"new"\t{"9" * 5000}\t1.0',
         '"new"\t66\t\x1b[2J',
         f'"new"\t66\t{"[" * 5000}',
+        f'"new"\t66\t{"1" * 5000}',
+        '"\\ud800"\t66\t1.0',
     ],
 )
 def test_an_id_or_a_version_in_another_form_is_refused_in_one_short_line(tiny_vocabulary: Path, line: str) -> None:
