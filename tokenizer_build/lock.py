@@ -325,4 +325,5 @@ def _parse_line(line: str, source: str) -> LockedId:
 
 def _append(path: Path, lines: Iterable[str]) -> None:
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    write_file(path, (text + "".join(f"{line}\n" for line in lines)).encode())
+    ended = text if not text or text.endswith("\n") else f"{text}\n"  # people's editors may leave the last line open
+    write_file(path, (ended + "".join(f"{line}\n" for line in lines)).encode())

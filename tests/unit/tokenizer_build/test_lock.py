@@ -243,3 +243,13 @@ def test_releases_in_another_form_are_refused_in_one_short_line(tiny_vocabulary:
     with pytest.raises(VocabularyConfigError, match=r"releases\.lock: .*restore it from version control$") as refused:
         read_releases(tiny_vocabulary)
     assert len(str(refused.value)) < 400
+
+
+def test_a_release_after_a_last_line_without_an_end_has_lines_of_its_own(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    for name in ("ids.lock", "releases.lock"):
+        path = tiny_vocabulary / name
+        path.write_text(path.read_text().removesuffix("\n"))
+    assert release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto", 65: "const"}), "2.0") == 1
+    assert read_lock(tiny_vocabulary).by_id.keys() == {0, 64, 65}
+    assert list(read_releases(tiny_vocabulary)) == ["1.0", "2.0"]
