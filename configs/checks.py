@@ -21,6 +21,7 @@ from configs.own_platforms import add_platforms
 from configs.places import WILDCARDS
 from configs.problems import did_you_mean
 from schemas.errors import ConfigError, PluginError
+from schemas.files import read_regular
 from schemas.licenses import canonical_license, license_identifiers
 from schemas.options import FILE_DIGEST
 from schemas.places import is_remote, missing_package
@@ -238,7 +239,7 @@ def _check_own_platforms(tables: Tables, layers: Sequence[Layer]) -> Iterator[st
         yield from [f"{place}: {missing}"] if missing else []
         return
     try:
-        add_platforms(Path(file).read_bytes(), where=place)
+        add_platforms(read_regular(Path(file)), where=place)
     except OSError as error:
         yield f"{place}: cannot be read: {error.strerror}"
     except ConfigError as error:

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from configs.problems import describe_unknown, describe_value, did_you_mean, show
 from schemas.digests import parse_toml
+from schemas.files import read_regular
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -139,10 +140,7 @@ def freeze(value: Any) -> Any:  # noqa: ANN401 - any TOML value
 def read_file(file: Path, problems: list[str]) -> Layer:
     """Return the layer of a TOML file; what keeps it from being read is added to `problems`."""
     try:
-        if file.is_fifo() and not file.is_relative_to("/dev"):  # a shell's <(…) is there, and has someone who writes
-            problems.append(f"{file}: a pipe, not a file of options")
-            return Layer(origin=str(file), values={})
-        return Layer(origin=str(file), values=freeze(parse_toml(file.read_bytes().decode("utf-8"))))
+        return Layer(origin=str(file), values=freeze(parse_toml(read_regular(file).decode("utf-8"))))
     except OSError as error:
         problems.append(f"{file}: cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:

@@ -9,6 +9,7 @@ from configs.problems import show
 from schemas.digests import parse_toml
 from schemas.errors import ConfigError
 from schemas.export_options import MAX_WEIGHT
+from schemas.files import read_regular
 
 Weights = tuple[tuple[str, float], ...]
 _KEYS = ("default", "projects")
@@ -21,7 +22,7 @@ def read_mixture(file: Path) -> tuple[float, Weights]:
         ConfigError: With one line for every problem.
     """
     try:
-        values = parse_toml(file.read_text())
+        values = parse_toml(read_regular(file).decode())
     except (OSError, ValueError) as error:
         raise ConfigError(f"--mixture {file}: {error}") from error
     projects = values.get("projects", {})

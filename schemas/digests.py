@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import rfc8785
 HEX_DIGEST = re.compile("[0-9a-f]{64}")
 """A SHA-256 in lower-case hex, as keys, doc_ids and digests of files are written."""
 
+_CONTAINERS = (dict, list)
+_MAX_TOML_DEPTH = 100
 _MODULUS = 1 << 256
 _HEX_DIGITS = 13  # 52 bits, which a float holds
 
@@ -48,12 +51,29 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Return the tables of a TOML text.
 
     Raises:
-        tomllib.TOMLDecodeError: If it is not TOML, or nested more deeply than Python reads.
+        tomllib.TOMLDecodeError: If it is not TOML, nested too deeply, or has a whole number of more than 64 bits.
+
+    Example:
+        >>> parse_toml("limit = 3")
+        {'limit': 3}
     """
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
     except RecursionError as error:
         raise tomllib.TOMLDecodeError("nested too deeply") from error
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:  # of more digits than Python reads, or a date that there is none of
+        raise tomllib.TOMLDecodeError(str(error)) from error
+    level: list[Any] = [found]
+    for _ in range(_MAX_TOML_DEPTH):
+        if any(type(value) is int and not -(1 << 63) <= value < 1 << 63 for value in level):
+            raise tomllib.TOMLDecodeError("a whole number has more than 64 bits")
+        tables = (value.values() if isinstance(value, dict) else value for value in level if type(value) in _CONTAINERS)
+        level = list(chain.from_iterable(tables))
+    if level:
+        raise tomllib.TOMLDecodeError("nested too deeply")
+    return found
 
 
 def same_json(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON values

@@ -15,6 +15,19 @@ _NOT_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 """Errors of file systems without unnamed files, and of systems without the names of descriptors."""
 
 
+def read_regular(path: Path) -> bytes:
+    """Return the bytes of a file; not those of a pipe that nobody may write to, or of a device that has no end.
+
+    A pipe below `/dev`, as a shell makes it of `<(…)`, has someone who writes.
+
+    Raises:
+        OSError: If it cannot be read, or is not a file.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir() or (path.is_fifo() and path.is_relative_to("/dev"))):
+        raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
+    return path.read_bytes()
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write a file whole, with the permissions that the umask leaves; a link is followed to the file it names.
 

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import get_args
 
@@ -20,7 +20,7 @@ import cppmill_core
 
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import BANDS, CONTROL, RESERVED_IDS, Band, Strength, reserved_name
-from tokenizer_build.lock import Lock, check_lock, read_lock
+from tokenizer_build.lock import Lock, check_lock, check_versions, read_lock, read_releases
 from tokenizer_build.training import unreachable_seed
 from tokenizer_build.vocabulary import Candidate, FixedToken, Match, Vocabulary, read_vocabulary
 
@@ -96,10 +96,11 @@ def lint_vocabulary(directory: Path, split: Split) -> list[Finding]:
     findings = lint_tokens(vocabulary)
     findings += [*([] if findings else lint_reach(vocabulary)), *lint_pattern(vocabulary, split)]
     findings += lint_holes(vocabulary)
-    try:
-        check_lock(lock, vocabulary)
-    except VocabularyConfigError as error:
-        findings += [Finding(Severity.ERROR, "locked", line) for line in str(error).splitlines()]
+    for check in (partial(check_lock, lock, vocabulary), partial(check_versions, lock, read_releases(directory))):
+        try:
+            check()
+        except VocabularyConfigError as error:
+            findings += [Finding(Severity.ERROR, "locked", line) for line in str(error).splitlines()]
     return findings
 
 

@@ -14,17 +14,17 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import parse_json, sha256_file, sha256_json
+from schemas.digests import HEX_DIGEST, parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
-from tokenizer_build.vocabulary import INHERITED, Vocabulary, read_vocabulary
+from tokenizer_build.vocabulary import INHERITED, Vocabulary, parse_id, read_vocabulary
 
 LOCK_NAME = "ids.lock"
 RELEASES_NAME = "releases.lock"
@@ -42,10 +42,10 @@ SHIPPED = "cppmill-"
 _FIXED = ("control", "pinned", "atomic")
 """The strengths of bands of fixed tokens."""
 
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
-_ID = re.compile(r"0|[1-9][0-9]{0,8}")
-_SHOWN_CHARACTERS = 200
-"""Of a damaged line, in a message."""
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")
+
+_SHOWN = 80
+"""How many characters of a line that is not of the form messages show."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def read_lock(directory: Path) -> Lock:
     """Read the lock of a vocabulary folder.
 
     Raises:
-        VocabularyConfigError: If it is missing, a line is not of the form, or something is locked twice.
+        VocabularyConfigError: If it is missing, not UTF-8, a line is not of the form, or something is locked twice.
     """
     path = directory / LOCK_NAME
     if not path.is_file():
@@ -119,7 +119,8 @@ def read_lock(directory: Path) -> Lock:
     try:
         return _parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise VocabularyConfigError(f"{path}: not UTF-8 ({error}); restore it from version control") from error
+        where = f"byte {error.start} is not UTF-8"
+        raise VocabularyConfigError(f"{path}: {where}; restore it from version control") from error
 
 
 @lru_cache(maxsize=2)
@@ -180,6 +181,7 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):
         taken = ", ".join(releases) or "none"
         raise VocabularyConfigError(f"version {version!r}: taken, or not of letters, digits, `.+_-`; taken: {taken}")
+    check_versions(lock, {version, *releases})
     manifest = parse_json((tokenizer / "manifest.json").read_bytes())
     if version.startswith(SHIPPED) and (directory / INHERITED).is_dir():
         raise VocabularyConfigError(f"version {version!r}: {SHIPPED}… are releases of cppmill; choose another name")
@@ -192,6 +194,20 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
     _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"])
     return len(added)
+
+
+def check_versions(lock: Lock, releases: Collection[str]) -> None:
+    """Refuse a lock with a line of a release that there was none of: it may no longer bind what it bound.
+
+    Raises:
+        VocabularyConfigError: Naming the line.
+    """
+    for entry in lock.entries:
+        if entry.version not in (PUBLISHED, *releases):
+            raise VocabularyConfigError(
+                f"{entry.source}: {entry.token!r} is of {entry.version!r}, which {RELEASES_NAME} does not name; repeat "
+                "that release if it was interrupted, else restore both files from version control"
+            )
 
 
 def _check_bands(manifest: Mapping[str, Any], tokenizer: Path) -> None:
@@ -258,6 +274,8 @@ def read_releases(directory: Path) -> dict[str, str]:
         VocabularyConfigError: If a line is not of the form.
     """
     path = directory / RELEASES_NAME
+    if path.exists() and not path.is_file():
+        raise VocabularyConfigError(f"{path}: not a file; restore it from version control")
     return parse_releases(path.read_bytes() if path.is_file() else b"", where=str(path))
 
 
@@ -265,14 +283,21 @@ def parse_releases(data: bytes, *, where: str) -> dict[str, str]:
     """Return version to tokenizer digest of every release in the bytes of a `releases.lock`, oldest first.
 
     Raises:
-        VocabularyConfigError: If a line is not of the form.
+        VocabularyConfigError: If a line is not of the form, or names a version again.
     """
     lines = data.decode("utf-8", "replace").splitlines()
     pairs = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    releases: dict[str, str] = {}
     for pair in pairs:
-        if len(pair) != 2:
-            raise VocabularyConfigError(f"{where}: {pair}: not a version and a digest; restore it from version control")
-    return {pair[0]: pair[1] for pair in pairs}
+        if len(pair) != 2 or not _VERSION.fullmatch(pair[0]) or not HEX_DIGEST.fullmatch(pair[1]):
+            shown = "\t".join(pair)[:_SHOWN]
+            raise VocabularyConfigError(
+                f"{where}: {shown!r}: not a version and a digest; restore it from version control"
+            )
+        if pair[0] in releases:
+            raise VocabularyConfigError(f"{where}: {pair[0]} was released before; restore it from version control")
+        releases[pair[0]] = pair[1]
+    return releases
 
 
 def revision(releases: Mapping[str, str], digest: str) -> str:
@@ -287,16 +312,18 @@ def _parse_line(line: str, source: str) -> LockedId:
         token = parse_json(text)
         if not isinstance(token, str):
             raise ValueError("the token is no string")
-        if not _ID.fullmatch(number):
-            raise ValueError("the id is no decimal number")
-        return LockedId(token, int(number), version, source)
+        token.encode()
+        if not _VERSION.fullmatch(version):
+            raise ValueError(f"{version[:_SHOWN]!r} is no version")
+        return LockedId(token, parse_id(number), version, source)
     except ValueError as error:
-        shown = repr(line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…")
+        shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
         raise VocabularyConfigError(
-            f"{source}: {shown}: not a token, an id and a version ({error}); restore it from version control"
+            f"{source}: {shown!r}: not a token, an id and a version ({error}); restore it from version control"
         ) from error
 
 
 def _append(path: Path, lines: Iterable[str]) -> None:
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    write_file(path, (text + "".join(f"{line}\n" for line in lines)).encode())
+    ended = text if not text or text.endswith("\n") else f"{text}\n"  # people's editors may leave the last line open
+    write_file(path, (ended + "".join(f"{line}\n" for line in lines)).encode())

@@ -17,12 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import canonical_json, sha256_file
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.digests import canonical_json, parse_json, sha256_file
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
+from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV
 from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
+from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT
+from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.lint import Finding, Severity, Split, lint_vocabulary, load_vocabulary
-from tokenizer_build.lock import LOCK_NAME, LOCKS, PUBLISHED
+from tokenizer_build.lock import LOCK_NAME, LOCKS, PUBLISHED, read_lock, read_releases
 from tokenizer_build.vocabulary import INHERITED, VOCABULARY_JSON, Match, Vocabulary, band_file_paths, nearest
 
 OWN_TOML = "own.toml"
@@ -169,6 +175,38 @@ def write_vocabulary(vocabulary: Vocabulary, out: Path) -> str:
         if (vocabulary.directory / name).is_file():
             shutil.copyfile(vocabulary.directory / name, out / name)
     return sha256_file(out / VOCABULARY_JSON)
+
+
+def split_files(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the files of a tokenizer directory that belong to it, and of whatever else lies in it.
+
+    The manifest, the files that it lists, the locks, and what only a build writes belong to it. Anything else could be
+    read by a program that looks for it: a chat template, code, another vocabulary.
+    """
+    manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
+    known = {MANIFEST_JSON, *manifest["files"], *LOCKS, VOCAB_TSV, FINDINGS_MD}
+    if "kind" not in manifest:
+        known |= {VOCABULARY_JSON, DECISIONS_PARQUET, DECISIONS_TXT}
+    ours = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name in known)
+    others = {path.name for path in folder.iterdir() if not path.name.startswith("_unit-")}
+    return ours, sorted(others.difference(ours))
+
+
+def check_side_files(folder: Path) -> None:
+    """Check the files of a tokenizer directory of which its manifest says nothing: locks and decisions.
+
+    Raises:
+        VocabularyConfigError: If one cannot be read.
+    """
+    if (folder / LOCK_NAME).is_file():
+        read_lock(folder)
+    read_releases(folder)
+    path = folder / DECISIONS_PARQUET
+    if path.is_file():
+        try:
+            pq.read_schema(path)
+        except pa.ArrowInvalid as error:
+            raise VocabularyConfigError(f"{path}: not a Parquet file; restore it, or remove it") from error
 
 
 def free_ids(vocabulary: Vocabulary, locked: Iterable[int], band: str) -> list[int]:

@@ -20,7 +20,7 @@ files is checked in `lint.py`. A tokenizer that was built with a vocabulary of t
 from __future__ import annotations
 
 import difflib
-import re
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -55,7 +55,9 @@ Position = Literal["prefix", "suffix", "cpp_stem", "component"]
 
 Tokens = dict[str, str]
 
-_DECIMAL_ID = re.compile(r"0|[1-9][0-9]{0,8}")
+_MAX_DIGITS = 10  # of a number of 32 bits
+_SHOWN = 80
+"""How many characters of a text that is no id messages show."""
 
 
 class _Record(BaseModel):
@@ -133,12 +135,12 @@ def _read_band_files(directory: Path) -> tuple[tuple[Path, bytes], ...]:
     paths = band_file_paths(directory)
     if not paths:
         raise VocabularyConfigError(f"{directory}: no *.toml files; give the folder that holds one file per band")
+    for path in paths:
+        if not path.is_file():
+            raise VocabularyConfigError(f"{path}: not a file, but a folder, a pipe or a link to nothing; remove it")
     for first, second in pairwise(paths):
         if first.name == second.name:
             raise VocabularyConfigError(f"{first} and {second}: two files with one name; rename one")
-    for path in paths:
-        if not path.is_file():
-            raise VocabularyConfigError(f"{path}: no regular file, or a link to none; remove it")
     return tuple((path, path.read_bytes()) for path in paths)
 
 
@@ -162,7 +164,7 @@ def nearest(value: str, known: Iterable[str]) -> str:
 def _parse_band_file(path: Path, content: bytes) -> BandFile:
     try:
         raw = parse_toml(content.decode("utf-8"))
-    except ValueError as error:  # bytes that are no text, no TOML, or an integer of more digits than Python reads
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise VocabularyConfigError(f"{path}: not TOML: {error}") from error
     try:
         parsed = BandFile.model_validate(raw)
@@ -186,13 +188,8 @@ def _describe(path: Path, details: ErrorDetails) -> str:
     value: Any = details["input"]
     if details["type"] == "literal_error":
         literal = Match if location[-1] == "match" else Position
-        return f"{path}: {key} = {_shown(value)}: not allowed; {nearest(_shown(value), get_args(literal))}"
-    return f"{path}: {key} = {_shown(value)}: {details['msg']}"
-
-
-def _shown(value: object) -> str:
-    """Return a value of a file for a message; Python refuses to print an integer of very many digits."""
-    return hex(value) if isinstance(value, int) and abs(value) >> 64 else repr(value)
+        return f"{path}: {key} = {value!r}: not allowed; {nearest(str(value), get_args(literal))}"
+    return f"{path}: {key} = {value!r}: {details['msg']}"
 
 
 def _allowed_keys(location: tuple[int | str, ...]) -> Iterable[str]:
@@ -434,9 +431,22 @@ def _file_tokens(name: str, file: BandFile) -> list[FixedToken]:
 
 
 def _token_id(name: str, table: str, key: str) -> int:
-    if not _DECIMAL_ID.fullmatch(key):
-        raise VocabularyConfigError(f"{name}: {table}.{key[:40]}: not an id; keys of token tables are decimal ids")
-    return int(key)
+    try:
+        return parse_id(key)
+    except ValueError as error:
+        place = f"{name}: {table}.{key[:_SHOWN]}"
+        raise VocabularyConfigError(f"{place}: not an id; keys of token tables are decimal ids") from error
+
+
+def parse_id(text: str) -> int:
+    """Return the id that a text is, as `str` writes it.
+
+    Raises:
+        ValueError: If it is something else, such as `+1`, ` 1`, `01`, `1_0` or `-1`.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and str(int(text)) == text):
+        raise ValueError(f"{text[:_SHOWN]!r} is not an id")
+    return int(text)
 
 
 def _file_candidates(name: str, file: BandFile) -> list[Candidate]:

@@ -36,9 +36,9 @@ def write_events(run: str, file: Path, *, name: str, time: str | None) -> Iterat
         name: What the dataset is called.
         time: When the run ended, if OUT has no event log.
     """
-    from openlineage.client.serde import Serde
-
     events = make_events(run, name=name, time=time)
+    from openlineage.client.serde import Serde  # it is installed, as the events were made
+
     write_file(file, "".join(f"{Serde.to_json(event)}\n" for event in events).encode())
     yield f"{file}: {len(events)} OpenLineage events of run {events[0].run.runId}"
 
@@ -49,10 +49,10 @@ def send_events(run: str, url: str, *, name: str, time: str | None) -> Iterator[
     Raises:
         StoreError: If the server fails or refuses them.
     """
-    from openlineage.client import OpenLineageClient
+    events = make_events(run, name=name, time=time)
+    from openlineage.client import OpenLineageClient  # it is installed, as the events were made
     from openlineage.client.transport.http import HttpConfig, HttpTransport
 
-    events = make_events(run, name=name, time=time)
     client = OpenLineageClient(transport=HttpTransport(HttpConfig.from_dict({"type": "http", "url": url})))
     try:
         for event in events:

@@ -169,6 +169,8 @@ def check_given(config: RunConfig) -> None:
 @contextmanager
 def _open_checked(place: Path | str, options: TokenizeOptions) -> Iterator[tuple[Path, cppmill_core.AnyTokenizer]]:
     """Open the directory of a given tokenizer, and load it."""
+    from tokenizer_build.own import check_side_files
+
     with open_given(place) as source:
         try:
             tokenizer = cppmill_core.load_tokenizer(source)
@@ -176,6 +178,7 @@ def _open_checked(place: Path | str, options: TokenizeOptions) -> Iterator[tuple
             raise ConfigError(f"--tokenizer {place}: {error}") from error
         for name, reason in find_foreign_contents(source, tokenizer):
             raise ConfigError(f"--tokenizer {place}: {name}: {reason}; restore the directory, or build again")
+        check_side_files(source)
         check_ends(tokenizer, options, where=f"--tokenizer {place}")
         yield source, tokenizer
 
@@ -213,11 +216,15 @@ def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *
 
 def _install(session: Session, source: Path) -> bool:
     """Publish the files of a tokenizer directory as OUT's tokenizer; False if it has them already."""
-    names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("_unit-")]
+    from tokenizer_build.own import split_files  # what trains comes with it
+
+    names, others = split_files(source)
     same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
     added = {f"tokenizer/{name}" for name in LOCKS if name not in names}  # by a run that found the release elsewhere
     if same and set(session.out.files("tokenizer")) - added == {f"tokenizer/{name}" for name in names}:
         return False
+    if others:
+        session.reporter.note(f"not copied, as it is no part of the tokenizer: {', '.join(others)}")
     with _staging_folder(session) as staged:
         for name in names:
             shutil.copyfile(source / name, staged / name)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from configs.own_platforms import add_platforms, recorded_platforms
 from configs.platforms import Platforms, published_platforms
 from schemas.errors import ConfigError
+from schemas.files import read_regular
 from schemas.passwords import with_query
 from schemas.places import is_remote
 from transforms.ingest.document_shards import Detect
@@ -71,7 +72,7 @@ def make_detect(rules: str, threads: int) -> Detect:
 
 def _read(place: str) -> bytes:
     if not is_remote(place):
-        return Path(place).read_bytes()
+        return read_regular(Path(place))
     with store_errors(place):
         system, path = open_url(follow_current(place))
         return bytes(system.cat_file(with_query(path)))

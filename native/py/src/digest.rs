@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::{PyArray, PyRecordBatch};
 
+use crate::checked::Checked;
 use crate::errors::without_gil;
 
 fn to_bytes(py: Python<'_>, sum: DigestSum) -> Bound<'_, PyBytes> {
@@ -17,9 +18,9 @@ fn to_bytes(py: Python<'_>, sum: DigestSum) -> Bound<'_, PyBytes> {
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
 fn corpus_digest_sum(
     py: Python<'_>,
-    doc_id: PyArray,
-    project: PyArray,
-    path: PyArray,
+    doc_id: Checked<PyArray>,
+    project: Checked<PyArray>,
+    path: Checked<PyArray>,
     threads: usize,
 ) -> PyResult<Bound<'_, PyBytes>> {
     let rows = Rows { doc_id: doc_id.array(), project: project.array(), path: path.array() };
@@ -36,12 +37,12 @@ fn corpus_digest_sum(
 )]
 fn dataset_digest_sum(
     py: Python<'_>,
-    doc_id: PyArray,
-    project: PyArray,
-    path: PyArray,
-    num_bytes: PyArray,
-    token_ids: PyArray,
-    platform_ids: PyArray,
+    doc_id: Checked<PyArray>,
+    project: Checked<PyArray>,
+    path: Checked<PyArray>,
+    num_bytes: Checked<PyArray>,
+    token_ids: Checked<PyArray>,
+    platform_ids: Checked<PyArray>,
     threads: usize,
 ) -> PyResult<Bound<'_, PyBytes>> {
     let rows = Rows { doc_id: doc_id.array(), project: project.array(), path: path.array() };
@@ -52,8 +53,8 @@ fn dataset_digest_sum(
 
 /// Writes rows as JSON.
 #[pyfunction]
-fn json_rows(py: Python<'_>, rows: PyRecordBatch) -> PyResult<Bound<'_, PyBytes>> {
-    let rows = rows.into_inner();
+fn json_rows(py: Python<'_>, rows: Checked<PyRecordBatch>) -> PyResult<Bound<'_, PyBytes>> {
+    let rows = rows.0.into_inner();
     let text = without_gil(py, || digest::json_rows(&rows))?;
     Ok(PyBytes::new(py, text.as_bytes()))
 }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use pyo3_arrow::{PyArray, PyRecordBatch};
 
+use crate::checked::Checked;
 use crate::errors::without_gil;
 use crate::interrupt::interruptible;
 
@@ -20,8 +21,8 @@ const BYTES_PER_FILE: usize = 64 << 10;
 fn read_files<'py>(
     py: Python<'py>,
     root: &[u8],
-    paths: PyArray,
-    num_bytes: PyArray,
+    paths: Checked<PyArray>,
+    num_bytes: Checked<PyArray>,
     max_bytes: u64,
     keep: bool,
     threads: usize,
@@ -65,7 +66,7 @@ fn to_entries(py: Python<'_>, listed: files::Listed) -> PyResult<Bound<'_, PyAny
 #[pyfunction]
 #[pyo3(signature = (content, threads = 1))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-fn digest_contents(py: Python<'_>, content: PyArray, threads: usize) -> PyResult<Bound<'_, PyAny>> {
+fn digest_contents(py: Python<'_>, content: Checked<PyArray>, threads: usize) -> PyResult<Bound<'_, PyAny>> {
     let found = without_gil(py, || files::digest_contents(content.array(), threads))?;
     PyRecordBatch::new(found).into_pyarrow(py)
 }

@@ -1,5 +1,6 @@
 //! The Python module `cppmill_core._native`: a thin binding, no logic.
 
+mod checked;
 mod control;
 mod digest;
 mod errors;

@@ -4,6 +4,7 @@ use cppmill_core::platform::PlatformDetector as Core;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 
+use crate::checked::Checked;
 use crate::errors::{to_python, without_gil};
 
 #[pyclass(module = "cppmill_core", frozen)]
@@ -17,8 +18,13 @@ impl PlatformDetector {
     }
 
     #[pyo3(signature = (documents, threads = 1))]
-    fn detect<'py>(&self, py: Python<'py>, documents: PyRecordBatch, threads: usize) -> PyResult<Bound<'py, PyAny>> {
-        let documents = documents.into_inner();
+    fn detect<'py>(
+        &self,
+        py: Python<'py>,
+        documents: Checked<PyRecordBatch>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let documents = documents.0.into_inner();
         let found = without_gil(py, || self.0.detect(&documents, threads))?;
         PyRecordBatch::new(found).into_pyarrow(py)
     }

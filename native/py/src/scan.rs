@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
+use crate::checked::Checked;
 use crate::errors::{to_python, without_gil};
 
 /// Counts terms, morphemes, namespaces, statistics and words of documents.
@@ -23,8 +24,8 @@ impl Scanner {
     }
 
     /// Counts every document of a batch.
-    fn add(&mut self, py: Python<'_>, documents: PyRecordBatch) -> PyResult<()> {
-        let documents = documents.into_inner();
+    fn add(&mut self, py: Python<'_>, documents: Checked<PyRecordBatch>) -> PyResult<()> {
+        let documents = documents.0.into_inner();
         without_gil(py, || self.0.add(&documents))
     }
 
@@ -61,8 +62,8 @@ impl WordCounter {
     }
 
     /// Counts every document of a batch.
-    fn add(&mut self, py: Python<'_>, documents: PyRecordBatch) -> PyResult<()> {
-        let documents = documents.into_inner();
+    fn add(&mut self, py: Python<'_>, documents: Checked<PyRecordBatch>) -> PyResult<()> {
+        let documents = documents.0.into_inner();
         without_gil(py, || self.0.add(&documents))
     }
 
@@ -75,8 +76,8 @@ impl WordCounter {
 
 /// Merges sorted runs of words.
 #[pyfunction]
-fn merge_words(py: Python<'_>, runs: Vec<PyRecordBatchReader>) -> PyResult<Bound<'_, PyAny>> {
-    let runs = runs.into_iter().map(PyRecordBatchReader::into_reader).collect::<PyResult<Vec<_>>>()?;
+fn merge_words(py: Python<'_>, runs: Vec<Checked<PyRecordBatchReader>>) -> PyResult<Bound<'_, PyAny>> {
+    let runs = runs.into_iter().map(Checked::into_reader).collect::<PyResult<Vec<_>>>()?;
     let words = without_gil(py, || counts::merge(runs))?;
     PyRecordBatchReader::new(Box::new(words)).into_pyarrow(py)
 }

@@ -12,9 +12,10 @@ use cppmill_core::pattern::{Pattern, Step};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyInt, PySequence, PyString};
+use pyo3::types::{PyBytes, PyDict, PyInt, PySequence, PyString};
 use pyo3_arrow::{PyArray, PyChunkedArray, PyRecordBatch};
 
+use crate::checked::validate;
 use crate::control::Control;
 use crate::errors::{InvalidInputError, to_python, without_gil};
 use crate::interrupt::interruptible;
@@ -126,15 +127,6 @@ impl<'py> FromPyObject<'_, 'py> for Documents {
     }
 }
 
-/// Lets an array of pyarrow check itself: once it is imported, nothing tells how long its buffers are.
-fn validate(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let is_arrow = object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")?;
-    if is_arrow && let Some(validate) = object.getattr_opt("validate")? {
-        validate.call((), Some(&[("full", true)].into_py_dict(object.py())?))?;
-    }
-    Ok(())
-}
-
 impl Documents {
     /// About how many bytes they have.
     fn size(&self) -> usize {
@@ -165,6 +157,7 @@ impl<'py> FromPyObject<'_, 'py> for Lists {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let wanted = "ids must be an Arrow list array (of chunks, combine_chunks() makes one)";
+        validate(&object)?;
         object.extract().map(Self).map_err(|_: PyErr| type_error(&object, wanted))
     }
 }
@@ -180,6 +173,7 @@ impl<'py> FromPyObject<'_, 'py> for IdInput {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let wanted = "ids must be an Arrow array of integers or a list of int";
+        validate(&object)?;
         if let Ok(array) = object.extract() {
             return Ok(Self::Array(array));
         }

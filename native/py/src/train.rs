@@ -6,19 +6,20 @@ use cppmill_core::train::{self, Options, SuperwordBounds, SuperwordRanks};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
+use crate::checked::Checked;
 use crate::errors::{to_python, without_gil};
 
 /// Counted words: batches, or a reader that is read once.
 #[derive(FromPyObject)]
 enum Words {
-    Batches(Vec<PyRecordBatch>),
-    Reader(PyRecordBatchReader),
+    Batches(Vec<Checked<PyRecordBatch>>),
+    Reader(Checked<PyRecordBatchReader>),
 }
 
 impl Words {
     fn into_batches(self) -> PyResult<Box<dyn Iterator<Item = cppmill_core::Result<RecordBatch>> + Send>> {
         match self {
-            Self::Batches(words) => Ok(Box::new(words.into_iter().map(|batch| Ok(batch.into_inner())))),
+            Self::Batches(words) => Ok(Box::new(words.into_iter().map(|batch| Ok(batch.0.into_inner())))),
             Self::Reader(words) => Ok(Box::new(batches(Some(words.into_reader()?)))),
         }
     }
@@ -34,12 +35,12 @@ impl Words {
 fn train_bpe<'py>(
     py: Python<'py>,
     words: Words,
-    seeds: PyRecordBatch,
+    seeds: Checked<PyRecordBatch>,
     vocab_tokens: usize,
     forbidden: Vec<Vec<u8>>,
     max_token_bytes: Option<usize>,
     threads: usize,
-    units: Option<PyRecordBatchReader>,
+    units: Option<Checked<PyRecordBatchReader>>,
     superword_tokens: usize,
     unit_pattern: Option<&str>,
     max_superword_words: Option<usize>,
@@ -48,8 +49,8 @@ fn train_bpe<'py>(
     group_cap: Option<f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let words = words.into_batches()?;
-    let units = units.map(PyRecordBatchReader::into_reader).transpose()?;
-    let seeds = seeds.into_inner();
+    let units = units.map(Checked::into_reader).transpose()?;
+    let seeds = seeds.0.into_inner();
     let pattern = unit_pattern.map(Pattern::by_name).transpose().map_err(|error| to_python(&error))?;
     let superwords = pattern.map(|pattern| SuperwordBounds {
         pattern,
@@ -75,13 +76,13 @@ fn train_bpe<'py>(
 #[pyo3(signature = (merges, texts, *, first_superword = None, unit_pattern = None, threads = 1))]
 fn count_tokens<'py>(
     py: Python<'py>,
-    merges: PyRecordBatch,
-    texts: PyRecordBatchReader,
+    merges: Checked<PyRecordBatch>,
+    texts: Checked<PyRecordBatchReader>,
     first_superword: Option<usize>,
     unit_pattern: Option<&str>,
     threads: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (merges, texts) = (merges.into_inner(), texts.into_reader()?);
+    let (merges, texts) = (merges.0.into_inner(), texts.into_reader()?);
     let pattern = unit_pattern.map(Pattern::by_name).transpose().map_err(|error| to_python(&error))?;
     let superwords = first_superword.zip(pattern).map(|(first, pattern)| SuperwordRanks { first, pattern });
     let counts = without_gil(py, || train::count_tokens(&merges, batches(Some(texts)), superwords, threads))?;

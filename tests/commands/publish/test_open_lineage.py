@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import uuid
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
 import cppmill as library
+from pipelines.publish.open_lineage import send_events, write_events
+from schemas.errors import ConfigError
 from tests.json_server import JsonServer
 
 SCHEMAS = Path(__file__).parents[2] / "data" / "open-lineage"
@@ -114,3 +117,12 @@ def test_without_a_log_the_time_must_be_given_and_a_server_that_refuses_is_an_er
         done = cppmill("lineage", run.out, "--send", f"http://127.0.0.1:{server.port}", check=False)
     assert (done.returncode, "did not take the events" in done.stderr) == (1, True)
     assert cppmill("lineage", run.out, check=False).returncode == 2
+
+
+def test_without_the_client_it_is_said_what_to_install(run, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "openlineage"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "openlineage", None)  # as Python has it of what cannot be imported
+    for call, target in ((write_events, tmp_path / "events.jsonl"), (send_events, "http://localhost:1")):
+        with pytest.raises(ConfigError, match=r"pip install 'cppmill\[lineage\]'"):
+            list(call(str(run.out), target, name="x", time=None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -153,3 +154,10 @@ def test_a_file_and_a_form_without_effect_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no line is rendered; set platform_prefix = true"):
         load(tmp_path, GOOD, tables=form)
     assert load(tmp_path, GOOD, tables=f"{form}platform_prefix = true\n").options.tokenize.platform_prefix
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    flags = {"SOURCE": (str(tmp_path),), "--out": str(tmp_path / "out"), "--platforms": str(tmp_path / "pipe")}
+    with pytest.raises(ConfigError, match="pipe: cannot be read: a pipe or a device, not a file"):
+        load_run_config(flags=flags)

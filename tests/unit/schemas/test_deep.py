@@ -41,3 +41,16 @@ def test_deep_files_are_damage_that_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nested too deeply"):
         read_mixture(tmp_path / "mixture.toml")
     assert not is_trial(OutputFolder(tmp_path))
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, f"0x{'f' * 5000}", str(1 << 63), f"[[{-(1 << 63) - 1}]]"])
+def test_whole_numbers_of_more_than_64_bits_are_not_toml(number: str) -> None:
+    with pytest.raises(tomllib.TOMLDecodeError):
+        parse_toml(f"[table]\nkey = {number}")
+    largest = (1 << 63) - 1
+    assert parse_toml(f"key = [{largest}, {-largest - 1}]") == {"key": [largest, -largest - 1]}
+
+
+def test_a_key_of_many_dots_is_not_toml() -> None:
+    with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
+        parse_toml(f"{'.'.join(['a'] * 5000)} = 1")

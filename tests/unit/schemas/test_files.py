@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas import files
-from schemas.files import write_file
+from schemas.files import read_regular, write_file
 
 
 @pytest.fixture(params=["unnamed files", "none"])
@@ -46,3 +46,13 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
     assert (found.value.errno, found.value.filename) == (errno.EFBIG, str(tmp_path / "a"))
     assert (tmp_path / "a").read_bytes() == b"before"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_may_have_no_end_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(OSError, match="a pipe or a device, not a file"):
+            read_regular(tmp_path / name)
+    (tmp_path / "file").write_bytes(b"a")
+    assert read_regular(tmp_path / "file") == b"a"

@@ -146,6 +146,13 @@ def test_a_missing_control_token_is_named(tiny_vocabulary: Path) -> None:
 
 def test_the_lint_reports_a_moved_locked_id(tiny_vocabulary: Path) -> None:
     lock = tiny_vocabulary / "ids.lock"
-    lock.write_text(lock.read_text() + '"auto"\t65\t1.0\n')
+    lock.write_text(lock.read_text() + '"auto"\t65\tpublished\n')
     locked = [finding.message for finding in lint_vocabulary(tiny_vocabulary, split) if finding.rule == "locked"]
     assert len(locked) == 2
+
+
+def test_a_line_of_a_release_that_there_was_none_of_is_an_error(tiny_vocabulary: Path) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text() + '"gone"\t66\tcppmill-9\n')
+    errors = [found.message for found in lint_vocabulary(tiny_vocabulary, split) if found.severity is Severity.ERROR]
+    assert len(errors) == 1 and "ids.lock:2: 'gone' is of 'cppmill-9', which releases.lock does not name" in errors[0]

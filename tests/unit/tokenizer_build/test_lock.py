@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -166,13 +167,6 @@ def test_a_damaged_lock_is_refused_with_its_line(tiny_vocabulary: Path, line: st
     assert len(str(refused.value)) < 500
 
 
-def test_a_lock_that_is_not_utf_8_is_refused(tiny_vocabulary: Path) -> None:
-    with (tiny_vocabulary / "ids.lock").open("ab") as lock:
-        lock.write(b"\xff\n")
-    with pytest.raises(VocabularyConfigError, match=r"ids\.lock: not UTF-8"):
-        read_lock(tiny_vocabulary)
-
-
 def test_a_damaged_line_of_releases_is_refused(tiny_vocabulary: Path) -> None:
     (tiny_vocabulary / "releases.lock").write_text("1.0\n")
     with pytest.raises(VocabularyConfigError, match="not a version and a digest"):
@@ -207,3 +201,69 @@ def test_a_token_that_is_not_in_a_band_of_fixed_ones_is_not_released(
     (tokenizer / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(VocabularyConfigError, match=rf"'float128' has id {id_}, which is not in the band '{band}'"):
         release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"new"\t-5\t1.0',
+        '"new"\t6_4\t1.0',
+        '"new"\t 66 \t1.0',
+        '"new"\t٦٦\t1.0',
+        f'"new"\t{"9" * 5000}\t1.0',
+        '"new"\t66\t\x1b[2J',
+        f'"new"\t66\t{"[" * 5000}',
+        f'"new"\t66\t{"1" * 5000}',
+        '"\\ud800"\t66\t1.0',
+    ],
+)
+def test_an_id_or_a_version_in_another_form_is_refused_in_one_short_line(tiny_vocabulary: Path, line: str) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(f"{lock.read_text()}{line}\n")
+    with pytest.raises(VocabularyConfigError, match=r"^ids\.lock:2: .*restore it from version control$") as refused:
+        read_lock(tiny_vocabulary)
+    assert len(str(refused.value)) < 400
+
+
+def test_a_lock_that_is_not_utf8_is_refused(tiny_vocabulary: Path) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_bytes(lock.read_bytes() + b"\xff\n")
+    with pytest.raises(VocabularyConfigError, match=r"ids\.lock: byte \d+ is not UTF-8; restore it"):
+        read_lock(tiny_vocabulary)
+
+
+def test_a_line_of_a_release_that_there_was_none_of_keeps_a_release_from_being_made(
+    tiny_vocabulary: Path, tmp_path: Path
+) -> None:
+    tokenizer = write_manifest(tmp_path / "one", {64: "auto"})
+    release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text().replace("\t1.0\n", "\tcppmill-1\n"))  # it would no longer bind builds
+    with pytest.raises(VocabularyConfigError, match=r"'auto' is of 'cppmill-1', which releases\.lock does not name"):
+        release_vocabulary(tiny_vocabulary, tokenizer, "2.0")
+
+
+def test_what_is_not_a_file_in_the_place_of_the_releases_is_named(tiny_vocabulary: Path) -> None:
+    os.mkfifo(tiny_vocabulary / "releases.lock")
+    with pytest.raises(VocabularyConfigError, match=r"releases\.lock: not a file"):
+        read_releases(tiny_vocabulary)
+
+
+@pytest.mark.parametrize(
+    "lines", ["\x1b[2J\t" + "0" * 64, "1.0\tabc", "1.0", f"1.0\t{'0' * 64}\n1.0\t{'1' * 64}", f"1.0\t{'v' * 5000}"]
+)
+def test_releases_in_another_form_are_refused_in_one_short_line(tiny_vocabulary: Path, lines: str) -> None:
+    (tiny_vocabulary / "releases.lock").write_text(f"{lines}\n")
+    with pytest.raises(VocabularyConfigError, match=r"releases\.lock: .*restore it from version control$") as refused:
+        read_releases(tiny_vocabulary)
+    assert len(str(refused.value)) < 400
+
+
+def test_a_release_after_a_last_line_without_an_end_has_lines_of_its_own(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    for name in ("ids.lock", "releases.lock"):
+        path = tiny_vocabulary / name
+        path.write_text(path.read_text().removesuffix("\n"))
+    assert release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto", 65: "const"}), "2.0") == 1
+    assert read_lock(tiny_vocabulary).by_id.keys() == {0, 64, 65}
+    assert list(read_releases(tiny_vocabulary)) == ["1.0", "2.0"]

@@ -87,6 +87,8 @@ def read_bin(path: Path) -> TokenIds:
         raise IntegrityError(
             f"{path}: not a .bin shard: its header begins with {header[:2].tolist()}, not {[BIN_MAGIC, BIN_VERSION]}"
         )
+    if header[3:].any():
+        raise IntegrityError(f"{path}: its header has more than magic number, version and number of tokens")
     found = (path.stat().st_size - BIN_HEADER_BYTES) / 2
     if found != header[2]:
         raise IntegrityError(f"{path}: its header says {header[2]:,} tokens, its size {found:,}")

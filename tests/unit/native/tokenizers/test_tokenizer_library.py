@@ -218,5 +218,5 @@ def test_arrays_whose_offsets_lead_out_of_their_data_are_refused(tokenizer: Toke
     texts = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
     for documents in (texts, pa.chunked_array([texts])):
         for call in (tokenizer.encode_batch, tokenizer.count_batch):
-            with pytest.raises(pa.ArrowInvalid, match="offset"):
+            with pytest.raises(InvalidInputError, match="malformed Arrow data: .*offset"):
                 call(documents)

@@ -43,7 +43,8 @@ def test_a_bin_shard_of_another_number_of_tokens_is_refused(tmp_path: Path, toke
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"), [(0, 20240521, "not a .bin"), (4, 2, "not a .bin"), (8, 4, "its size 3")]
+    ("place", "value", "message"),
+    [(0, 20240521, "not a .bin"), (4, 2, "not a .bin"), (8, 4, "its size 3"), (12, 7, "more than"), (1020, 1, "more")],
 )
 def test_a_wrong_header_is_refused(tmp_path: Path, place: int, value: int, message: str) -> None:
     path = tmp_path / "x.bin"

@@ -1,0 +1,82 @@
+//! Arrow data from Python that has checked itself before it is read.
+
+use std::ops::Deref;
+
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::IntoPyDict;
+use pyo3_arrow::PyRecordBatchReader;
+
+use crate::errors::InvalidInputError;
+
+/// An array, a record batch or a reader of Arrow, whose offsets and buffers fit together.
+pub struct Checked<T>(pub T);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Checked<T>
+where
+    T: FromPyObject<'a, 'py, Error = PyErr>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        validate(&object)?;
+        object.extract().map(Self)
+    }
+}
+
+impl<T> Deref for Checked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Lets data of pyarrow check itself: once it is imported, nothing tells how long its buffers are.
+///
+/// # Errors
+/// `InvalidInputError` if it is malformed.
+pub fn validate(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is_arrow = object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")?;
+    if is_arrow && let Some(validate) = object.getattr_opt("validate")? {
+        let py = object.py();
+        validate.call((), Some(&[("full", true)].into_py_dict(py)?)).map_err(|error| {
+            let is_finding = error.is_instance_of::<PyException>(py);
+            if is_finding {
+                InvalidInputError::new_err(format!("malformed Arrow data: {}", error.value(py)))
+            } else {
+                error
+            }
+        })?;
+    }
+    Ok(())
+}
+
+impl Checked<PyRecordBatchReader> {
+    /// A reader that checks each batch, as far as its own offsets tell how long its buffers are.
+    pub fn into_reader(self) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+        Ok(Box::new(CheckedReader(self.0.into_reader()?)))
+    }
+}
+
+struct CheckedReader(Box<dyn RecordBatchReader + Send>);
+
+impl Iterator for CheckedReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.0.next()?;
+        Some(batch.and_then(|batch| {
+            batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
+            Ok(batch)
+        }))
+    }
+}
+
+impl RecordBatchReader for CheckedReader {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+}
