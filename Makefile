@@ -64,12 +64,12 @@ LINKED := $(or $(CARGO_TARGET_DIR),native/target)/release/deps/lib_native.so
 # cargo-fuzz is kept outside: it takes minutes to build and nothing else needs it.
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cppmill/cargo-fuzz-$(CARGO_FUZZ_VERSION)
-FUZZ_TARGETS := encode load lex scan platform
+FUZZ_TARGETS := encode load lex scan platform readers
 FUZZ_OUT := out/fuzz
 FUZZ_TOKENIZERS := words lines words-2 lines-2
 SECONDS := 60
 
-.PHONY: help setup packages demo tokenizer test engines test-engines fuzz sanitize check chaos lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
+.PHONY: help setup packages demo tokenizer test engines test-engines fuzz fuzz-readers sanitize check chaos lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -105,8 +105,12 @@ engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores, t
 test-engines: engines ## Run the tests that need what `make engines` fetches, or take long: engines, faults, object stores, torch, examples, benchmarks
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20 -m "engines and not image"
 
-fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 per target (TARGET=encode: only this one)
+fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core, and all that reads files, for SECONDS=60 per target (TARGET=encode: only this one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
+
+fuzz-readers: setup $(STAMPS)/test ## Try the properties of everything that reads files with more and more examples, for SECONDS=60
+	@end=$$(( $$(date +%s) + $(SECONDS) )); while [ $$(date +%s) -lt $$end ]; do \
+		$(BIN)/python -m pytest -n auto -q -m fuzz --hypothesis-profile fuzz --timeout 0 || exit 1; done
 
 # No sanitizer, which slows each execution: `make sanitize` has one. The flags that count branches are unstable, so the stable compiler must be allowed to take them.
 fuzz-%: $(FUZZ_TOKENIZERS:%=$(FUZZ_OUT)/%/receipt.json)

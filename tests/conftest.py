@@ -19,6 +19,7 @@ import pytest
 
 from deploy.local.gcs import GoogleStore
 from deploy.local.s3 import ObjectStore
+from tests.fuzzing import EXAMPLES, FUZZ
 from transforms.storage.folder import OutputFolder
 
 RunTransform = Callable[..., Any]
@@ -33,6 +34,7 @@ LONGEST = ["test_faults.py", "test_equivalence.py", "test_object_store.py", "tes
 pytest_plugins = ["pytester", "tests.hub_server", "tests.prepared", "tests.processes"]
 
 hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
+hypothesis.settings.register_profile(FUZZ, deadline=None, print_blob=True, derandomize=False, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("cppmill")
 
 

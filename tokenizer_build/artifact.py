@@ -76,7 +76,7 @@ def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
     contents = _contents(control, parts.pattern_regex, vocab, merges, parts.template)
     for name, content in contents.items():
         _write_json(out / name, content)
-    (out / VOCAB_TSV).write_text("".join(_table_lines(parts.ids)), encoding=_UTF8, newline="")
+    (out / VOCAB_TSV).write_text("".join(_table_lines(map(_row, parts.ids))), encoding=_UTF8, newline="")
     return _write_manifest(_manifest(parts), parts.template, out)
 
 
@@ -237,10 +237,14 @@ def _write_manifest(manifest: Json, template: HfTemplate, out: Path) -> str:
     return sha256_file(out / MANIFEST_JSON)
 
 
-def _table_lines(ids: Iterable[Slot]) -> Iterable[str]:
+def _row(slot: Slot) -> tuple[int, bytes, str, str]:
+    return slot.id, slot.token, slot.strength.value, slot.band
+
+
+def _table_lines(rows: Iterable[tuple[int, bytes, str, str]]) -> Iterable[str]:
     yield "id\ttoken\tstrength\tband\n"
-    for slot in ids:
-        yield f"{slot.id}\t{shown(slot.token)}\t{slot.strength.value}\t{slot.band}\n"
+    for id_, token, strength, band in rows:
+        yield f"{id_}\t{shown(token)}\t{strength}\t{band}\n"
 
 
 def shown(token: bytes) -> str:
@@ -262,16 +266,15 @@ def derive_table(folder: Path, tokenizer: AnyTokenizer) -> Iterable[str]:
     """
     manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
     bands = sorted((band["first"], band["last"], band["name"]) for band in manifest["bands"])
-    fixed = {row["id"]: (row["token"].encode(), Strength(row["strength"])) for row in manifest["tokens"]}
+    tokens = [tokenizer.token_bytes(id_) or b"" for id_ in range(tokenizer.vocab_size)]
+    strengths = [Strength.LEARNED.value] * len(tokens)
+    for row in manifest["tokens"]:
+        tokens[row["id"]], strengths[row["id"]] = row["token"].encode(), Strength(row["strength"]).value
     for first, last in manifest["reserved"]:
-        fixed |= {id_: (reserved_name(id_).encode(), Strength.RESERVED) for id_ in range(first, last + 1)}
+        for id_ in range(first, last + 1):
+            tokens[id_], strengths[id_] = reserved_name(id_).encode(), Strength.RESERVED.value
 
-    names = [LEARNED] * tokenizer.vocab_size
+    names = [LEARNED] * len(tokens)
     for first, last, name in reversed(bands):
         names[first : last + 1] = [name] * len(names[first : last + 1])
-
-    def slot(id_: int) -> Slot:
-        token, strength = fixed.get(id_) or (tokenizer.token_bytes(id_) or b"", Strength.LEARNED)
-        return Slot(id_, token, strength, names[id_])
-
-    yield from _table_lines(map(slot, range(tokenizer.vocab_size)))
+    yield from _table_lines(zip(range(len(tokens)), tokens, strengths, names, strict=True))

@@ -19,6 +19,7 @@ from schemas.digests import canonical_json, sha256_file, sha256_json
 from schemas.errors import CppmillError
 from schemas.options import IngestOptions
 from schemas.tables import REJECTS
+from tests.fuzzing import examples
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
@@ -413,7 +414,8 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.fuzz
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.randoms(use_true_random=False), ANYTHING)
 def test_a_receipt_with_anything_in_it_ends_in_lines(copied_run, random, value):
     file = copied_run.out / "receipt.json"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.fuzzing import examples
 from tokenizer_build.artifact import find_foreign_contents
 
 
@@ -225,7 +226,8 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.fuzz
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(PLACES), ANYTHING)
 def test_a_manifest_with_anything_in_it_is_refused_or_loaded(directory, place, value):
     file = directory / "manifest.json"

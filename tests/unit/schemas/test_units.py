@@ -83,6 +83,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from(["format", "stage", "key", "outputs", "totals", "inputs", "ledger", "digest", "more"])
 
 
+@pytest.mark.fuzz
 @given(NAMES, JSON, st.booleans())
 def test_a_receipt_with_any_other_value_is_refused_or_read_as_it_is(name, value, sealed):
     changed = {**json.loads(RECEIPT.to_bytes()), name: value}
@@ -96,6 +97,7 @@ def test_a_receipt_with_any_other_value_is_refused_or_read_as_it_is(name, value,
         assert json.loads(found.to_bytes()).get(name) == changed[name] or name == "format"
 
 
+@pytest.mark.fuzz
 @given(st.integers(0, len(RECEIPT.to_bytes()) - 1), st.integers(1, 255))
 def test_no_changed_byte_of_a_receipt_is_read(place, change):
     data = bytearray(RECEIPT.to_bytes())

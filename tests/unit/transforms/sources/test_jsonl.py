@@ -103,11 +103,13 @@ def test_a_record_without_a_path_is_named_by_its_line_and_needs_no_extension(rea
     assert (document.project, document.path, document.content) == ("a", "a.jsonl/line-2", b"1")
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=400))
 def test_any_bytes_end_in_documents_or_a_reason(data: bytes) -> None:
     assert all(document.content is not None or document.reason for document in read_bytes(data))
 
 
+@pytest.mark.fuzz
 @given(st.lists(st.text(max_size=30), max_size=9), st.booleans())
 def test_any_text_comes_back(texts: list[str], ascii_only: bool) -> None:
     data = "\n".join(json.dumps({"content": text}, ensure_ascii=ascii_only) for text in texts).encode("utf-8")
@@ -180,6 +182,7 @@ HOSTILE = st.one_of(
 )
 
 
+@pytest.mark.fuzz
 @given(
     st.lists(HOSTILE, max_size=12),
     st.sampled_from([b"\n", b"\r\n", b"\n\n"]),

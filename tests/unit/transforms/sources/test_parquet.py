@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
 from schemas.reasons import REASONS, Column
+from tests.fuzzing import examples
 
 CONTENTS = [b"int a_%d;\n" % index * 30 for index in range(2_500)]
 PATHS = [f"d/{index}.cpp" for index in range(2_500)]
@@ -155,7 +156,8 @@ WHOLE = parquet(pa.table({"path": PATHS[:50], "content": pa.array(CONTENTS[:50],
 CHANGES = st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=5)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.fuzz
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES)
 def test_any_damage_ends_in_documents_and_reasons(read: Any, changes: list[tuple[int, int]]) -> None:
     data = bytearray(WHOLE)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
 from schemas.reasons import Dead
+from tests.fuzzing import examples
 from transforms.sources.document import Archive
 from transforms.sources.streams import MemberStream
 
@@ -44,6 +45,7 @@ def drain(source: MemberStream, size: int = 100_000) -> bytes:
     return b"".join(parts)
 
 
+@pytest.mark.fuzz
 @given(st.lists(st.binary(max_size=300), max_size=4), codecs, st.integers(1, 700))
 def test_streams_one_after_the_other_are_one(parts: list[bytes], codec: str, size: int) -> None:
     data = b"".join(map(COMPRESS[codec], parts)) or COMPRESS[codec](b"")
@@ -62,8 +64,9 @@ def test_a_long_stream_comes_out_whole_in_any_steps(codec: str) -> None:
     assert source.skip(1 << 40) == len(TEXT) - 300_050
 
 
+@pytest.mark.fuzz
 @given(compressed, st.floats(0, 0.999))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_cut_stream_delivers_a_prefix_and_says_truncated(codec: str, share: float) -> None:
     data = PACKED[codec]
     source = stream(data[: int(len(data) * share)], codec)
@@ -96,6 +99,7 @@ def test_bytes_decoded_in_the_step_of_an_error_are_delivered() -> None:
     assert source.damage.reason == Dead.CORRUPT
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=200), compressed)
 def test_any_bytes_end(data: bytes, codec: str) -> None:
     source = stream(data, codec)
@@ -113,6 +117,7 @@ def test_a_stream_with_any_byte_damaged_ends(codec: str) -> None:
         assert source.damage is not None or len(found) in (0, 400)
 
 
+@pytest.mark.fuzz
 @given(st.lists(st.binary(max_size=60), max_size=9), codecs, st.integers(1, 40))
 def test_lines_are_cut_at_line_feeds_and_long_ones_only_counted(lines: list[bytes], codec: str, bound: int) -> None:
     data = b"\n".join(lines)

@@ -76,6 +76,7 @@ def test_text_before_a_cut_is_kept_and_the_cut_is_counted(name: str, share: floa
     assert [reason for _, reason, _ in found.rest] == ["truncated"]
 
 
+@pytest.mark.fuzz
 @given(cut=st.integers(0, 20 * 1024 + 10_240))
 def test_a_plain_archive_cut_anywhere_keeps_every_whole_member(cut: int, archives: Any) -> None:
     entries = [(f"f{index}.cpp", b"%d;" % index * 200) for index in range(14)]
@@ -93,12 +94,14 @@ def test_a_plain_archive_cut_anywhere_keeps_every_whole_member(cut: int, archive
     assert len(dead) == (cut < end_of_members + 512)
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=3_000) | st.integers(0, 50_000).map(bytes))
 def test_any_bytes_end_in_documents_or_a_reason(data: bytes) -> None:
     for item in read_bytes(data):
         assert item.content is not None or item.reason
 
 
+@pytest.mark.fuzz
 @given(place=st.integers(0, 20_000), flip=st.integers(1, 255))
 def test_one_damaged_byte_loses_one_member_at_most(place: int, flip: int, archives: Any) -> None:
     entries = [(f"f{index}.cpp", b"%d;" % index * 200) for index in range(14)]

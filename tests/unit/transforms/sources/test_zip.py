@@ -161,12 +161,14 @@ def test_sizes_that_add_up_beyond_measure_end_the_reading(
     assert found.rest == [("a.zip", "expansion", 0)]
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=2_000))
 def test_any_bytes_end_in_documents_or_a_reason(data: bytes) -> None:
     for item in [*read_bytes(data), *read_bytes(b"PK\x03\x04" + data)]:
         assert item.content is not None or item.reason
 
 
+@pytest.mark.fuzz
 @given(place=st.integers(0, 2_600), flip=st.integers(1, 255))
 def test_one_damaged_byte_loses_one_member_or_is_in_the_directory(place: int, flip: int, archives: Any) -> None:
     entries = archives.members(12)
@@ -181,6 +183,7 @@ def test_one_damaged_byte_loses_one_member_or_is_in_the_directory(place: int, fl
     assert not {content for content in contents if content is not None} - {content for _, content in entries} - {b""}
 
 
+@pytest.mark.fuzz
 @given(cut=st.integers(0, 2_600))
 def test_an_archive_cut_anywhere_is_one_dead_document(cut: int, archives: Any) -> None:
     entries = archives.members(12)
