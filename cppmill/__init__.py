@@ -13,17 +13,8 @@ them. This package, whose name is its own, checks that before it imports any of 
 
 from __future__ import annotations
 
-import atexit
-import gc
-import os
-import resource
-import signal
-import sys
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+# Python imports this before `main` decides what Ctrl-C does, so it imports as little as possible.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pipelines.console.progress import Reporter, Summary
     from pipelines.library.commands import check, plan, retokenize, run, verify
@@ -72,16 +63,6 @@ _HOMES = {
 }
 """The module of each name of the library; it is imported when the name is used."""
 
-PACKAGES = ("configs", "pipelines", "schemas", "tokenizer_build", "transforms")
-
-_USAGE_ERROR = 2
-_LEAST_STACK_BYTES = 1 << 20
-_OBJECTS_BEFORE_COLLECTION = 50_000
-"""Python looks for unused cycles after 700 new objects: hundreds of times while modules are imported, for nothing."""
-_PURGE_DELAY = ("MIMALLOC_PURGE_DELAY", "60000")
-"""Arrow returns memory to the system after a second without use, which is soon cleared and taken again: a tenth of the
-processor time of a run where others use the machine too. A run gives it back after each stage instead."""
-
 
 def __getattr__(name: str) -> object:
     """Return a name of the library.
@@ -91,6 +72,10 @@ def __getattr__(name: str) -> object:
     """
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    from cppmill.start import require_packages
+
     require_packages()
     return getattr(import_module(_HOMES[name]), name)
 
@@ -102,81 +87,17 @@ def __dir__() -> list[str]:
 
 def main() -> None:
     """Run the command line; until a command begins, Ctrl-C ends the process at once and silently."""
+    signal = __import__("_signal")  # of `signal` only what is in the interpreter: the rest takes milliseconds
+
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _open_closed_streams()
-    check_packages()
-    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    atexit.register(gc.freeze)  # or Python looks for cycles in all that is left before it ends: 0.1 s
-    os.environ.setdefault(*_PURGE_DELAY)  # read when Arrow is loaded
-    from pipelines.cli.app import main as run
+    from cppmill.start import run_commands
 
-    run()
+    run_commands()
 
 
 def worker() -> None:
     """Run a worker process."""
-    _open_closed_streams()
-    check_packages()
-    from pipelines.engines.worker import main as run
+    from cppmill.start import run_worker
 
-    run()
-
-
-def _open_closed_streams() -> None:
-    """Open standard streams that whoever started this process closed; a file of OUT would get what is printed there."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - takes the closed one's number
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
-
-
-def require_packages() -> None:
-    """Check, before a program imports cppmill's packages, that Python would not import others with the same names.
-
-    Raises:
-        ImportError: If another file would be imported in place of one.
-    """
-    if hidden := _find_hidden():
-        raise ImportError(hidden)
-
-
-def check_packages() -> None:
-    """End the program with one line if another file would be imported in place of a package of cppmill.
-
-    It also ends if the stack is so small that Python or a library would crash silently.
-
-    Raises:
-        SystemExit: With exit code 2.
-    """
-    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    if stack != resource.RLIM_INFINITY and stack < _LEAST_STACK_BYTES:
-        needed = f"at least {_LEAST_STACK_BYTES >> 10:,} are needed"
-        sys.stderr.write(f"error: the stack is limited to {stack >> 10:,} kB (ulimit -s); {needed}\n")
-        raise SystemExit(_USAGE_ERROR)
-    if hidden := _find_hidden():
-        sys.stderr.write(f"error: {hidden}\n")
-        raise SystemExit(_USAGE_ERROR)
-
-
-def _find_hidden() -> str:
-    """Return which package of cppmill would not be imported, and what to do about it; empty if all would be."""
-    for name in PACKAGES:
-        ours = Path(__file__).resolve().parents[1] / name / "__init__.py"
-        spec = find_spec(name)
-        found = Path(spec.origin).resolve() if spec is not None and spec.origin else None
-        if found != ours:
-            return _describe(name, found, ours)
-    return ""
-
-
-def _describe(name: str, found: Path | None, ours: Path) -> str:
-    """Return which file is in the way, and what to do about it."""
-    if found is None:
-        return f"{ours}: the package {name} of cppmill cannot be imported; install cppmill again"
-    folder = (found.parent if found.name == "__init__.py" else found).parent
-    return (
-        f"{found}: Python imports this as {name!r} in place of the package of cppmill in {ours.parent}; rename it, "
-        f"start from a folder other than {folder}, or take that folder out of PYTHONPATH"
-    )
+    run_worker()

@@ -17,7 +17,7 @@ Transforms take `pyarrow.RecordBatch` or rows, and return batches; the schemas a
 
 from __future__ import annotations
 
-from cppmill import require_packages
+from cppmill.start import require_packages
 
 require_packages()
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from cppmill import require_packages
+from cppmill.start import require_packages
 
 require_packages()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import cppmill
+from cppmill.start import PACKAGES
 
 PROGRAMS = {
     "cppmill": ["-c", "import cppmill; cppmill.main()", "--version"],
@@ -26,7 +26,7 @@ def start(arguments: list[str], repository: Path, folder: Path, *, cwd: Path) ->
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("name", cppmill.PACKAGES)
+@pytest.mark.parametrize("name", PACKAGES)
 def test_a_package_that_hides_ours_is_named_with_what_to_do(
     name: str, program: str, repository: Path, tmp_path: Path
 ) -> None:
@@ -71,5 +71,5 @@ def test_a_folder_without_code_hides_nothing(repository: Path, tmp_path: Path) -
 
 def test_the_packages_that_are_looked_for_are_those_that_are_shipped(repository: Path) -> None:
     setup = (repository / "setup.py").read_text()
-    assert all(f'"{name}"' in setup for name in cppmill.PACKAGES)
-    assert len(cppmill.PACKAGES) == 5
+    assert all(f'"{name}"' in setup for name in PACKAGES)
+    assert len(PACKAGES) == 5

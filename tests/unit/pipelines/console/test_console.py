@@ -201,7 +201,8 @@ def test_what_a_command_prints_is_escaped_on_a_terminal_and_elsewhere(
 
 
 EARLY = (
-    "import os, signal, cppmill; cppmill.check_packages = lambda: os.kill(os.getpid(), signal.SIGINT); cppmill.main()"
+    "import os, cppmill, cppmill.start; "
+    "cppmill.start.check_packages = lambda: os.kill(os.getpid(), signal.SIGINT); cppmill.main()"
 )
 
 
@@ -210,6 +211,12 @@ def test_an_interrupt_before_a_command_begins_ends_it_without_a_traceback() -> N
     code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {EARLY}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=REPOSITORY)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_little_is_imported_before_ctrl_c_is_silent() -> None:
+    code = "import sys; before = {*sys.modules}; import cppmill; print(*sorted({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-Ic", code], capture_output=True, check=True, cwd=REPOSITORY, text=True)
+    assert done.stdout.split() == ["__future__", "cppmill"]
 
 
 def test_an_interrupt_of_a_command_without_a_session_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
