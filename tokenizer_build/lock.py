@@ -2,7 +2,8 @@
 
 `ids.lock` is append-only text, one line per id: the token as a JSON string, the id, and the first version that had it,
 separated by tabs. A locked id is never moved or reused. `releases.lock` beside it has one line per release: version and
-tokenizer digest. Only `release_vocabulary` writes them.
+tokenizer digest. A comment under it says how many lines `ids.lock` had then, and their SHA-256, so that no line of them
+is lost, exchanged or edited. Only `release_vocabulary` writes the two files.
 
 Releases of a user bind builds too: what they lock, a scan never cuts. Releases of the vocabulary that comes with
 cppmill (`cppmill-1`) only pin ids, as every user's scan decides for itself which tokens are worth one.
@@ -11,6 +12,7 @@ cppmill (`cppmill-1`) only pin ids, as every user's scan decides for itself whic
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -46,6 +48,9 @@ _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")
 
 _SHOWN = 80
 """How many characters of a line that is not of the form messages show."""
+
+_HELD = re.compile(r"# after (?P<version>\S+): (?P<count>\d{1,9}) lines of ids\.lock, SHA-256 (?P<digest>[0-9a-f]{64})")
+"""What a release says of `ids.lock`; locks of earlier versions of cppmill do not have it."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +116,43 @@ def read_lock(directory: Path) -> Lock:
     """Read the lock of a vocabulary folder.
 
     Raises:
-        VocabularyConfigError: If it is missing, not UTF-8, a line is not of the form, or something is locked twice.
+        VocabularyConfigError: If it is missing, not UTF-8, a line is not of the form, something is locked twice, or its
+            lines are not those that releases left.
     """
     path = directory / LOCK_NAME
     if not path.is_file():
         raise VocabularyConfigError(f"{path}: missing; restore it from version control: without it ids could move")
     try:
-        return _parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         where = f"byte {error.start} is not UTF-8"
         raise VocabularyConfigError(f"{path}: {where}; restore it from version control") from error
+    lock = _parse(text)
+    _check_held(path, text)
+    return lock
+
+
+def _check_held(path: Path, text: str) -> None:
+    """Refuse a lock that does not begin with the lines that it had after each release."""
+    releases, lines = path.with_name(RELEASES_NAME), _entries(text)
+    if not releases.is_file():
+        return
+    for held in filter(None, map(_HELD.fullmatch, releases.read_bytes().decode("utf-8", "replace").splitlines())):
+        count = int(held["count"])
+        if len(lines) < count or _digest(lines[:count]) != held["digest"]:
+            raise VocabularyConfigError(
+                f"{path}: its first {count:,} lines are not those that it had after the release "
+                f"{held['version'][:_SHOWN]}; restore both {LOCK_NAME} and {RELEASES_NAME} from version control"
+            )
+
+
+def _entries(text: str) -> list[str]:
+    """Return the lines that lock something."""
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
 @lru_cache(maxsize=2)
@@ -192,7 +224,9 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     added = [LockedId(token, i, version, f"{tokenizer}/manifest.json") for i, token in rows if (token, i) not in known]
     Lock.from_entries((*lock.entries, *added))
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
-    _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"])
+    held = _entries((directory / LOCK_NAME).read_text(encoding="utf-8"))
+    comment = f"# after {version}: {len(held)} lines of {LOCK_NAME}, SHA-256 {_digest(held)}"
+    _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}", comment])
     return len(added)
 
 

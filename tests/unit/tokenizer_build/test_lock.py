@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -239,6 +240,8 @@ def test_a_line_of_a_release_that_there_was_none_of_keeps_a_release_from_being_m
     release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
     lock = tiny_vocabulary / "ids.lock"
     lock.write_text(lock.read_text().replace("\t1.0\n", "\tcppmill-1\n"))  # it would no longer bind builds
+    releases = tiny_vocabulary / "releases.lock"  # as an earlier version of cppmill wrote it
+    releases.write_text("".join(line for line in releases.read_text().splitlines(True) if not line.startswith("#")))
     with pytest.raises(VocabularyConfigError, match=r"'auto' is of 'cppmill-1', which releases\.lock does not name"):
         release_vocabulary(tiny_vocabulary, tokenizer, "2.0")
 
@@ -267,3 +270,40 @@ def test_a_release_after_a_last_line_without_an_end_has_lines_of_its_own(tiny_vo
     assert release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto", 65: "const"}), "2.0") == 1
     assert read_lock(tiny_vocabulary).by_id.keys() == {0, 64, 65}
     assert list(read_releases(tiny_vocabulary)) == ["1.0", "2.0"]
+
+
+DAMAGE = {
+    "the last line": lambda lines: lines[:-1],
+    "a line": lambda lines: lines[:1] + lines[2:],
+    "all lines": lambda lines: lines[:1],
+    "two lines exchanged": lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+    "an id": lambda lines: [*lines[:-1], lines[-1].replace("\t70\t", "\t71\t")],
+    "a version": lambda lines: [*lines[:-1], lines[-1].replace("\t2.0", "\t1.0")],
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_what_a_release_left_is_held(tiny_vocabulary: Path, tmp_path: Path, change: Callable[..., list[str]]) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto", 65: "const"}), "1.0")
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto", 70: "goto"}), "2.0")
+    lock = tiny_vocabulary / "ids.lock"
+    lines = ["# a comment", *lock.read_text().splitlines()]
+    lock.write_text("\r\n".join(lines))
+    assert read_lock(tiny_vocabulary).by_id.keys() == {0, 64, 65, 70}
+    lock.write_text("\n".join(change(lines)))
+    said = r"ids\.lock: its first [34] lines are not those .* the release [12]\.0"
+    with pytest.raises(VocabularyConfigError, match=said):
+        read_lock(tiny_vocabulary)
+
+
+def test_a_release_that_was_interrupted_between_the_two_files_is_repeated(
+    tiny_vocabulary: Path, tmp_path: Path
+) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    before = (tiny_vocabulary / "releases.lock").read_bytes()
+    two = write_manifest(tmp_path / "two", {64: "auto", 65: "const"})
+    release_vocabulary(tiny_vocabulary, two, "2.0")
+    after = (tiny_vocabulary / "releases.lock").read_bytes()
+    (tiny_vocabulary / "releases.lock").write_bytes(before)
+    assert release_vocabulary(tiny_vocabulary, two, "2.0") == 0
+    assert (tiny_vocabulary / "releases.lock").read_bytes() == after
