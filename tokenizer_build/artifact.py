@@ -80,11 +80,12 @@ def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
     return _write_manifest(_manifest(parts), parts.template, out)
 
 
-def copy_with_template(source: Path, template: HfTemplate, out: Path) -> str:
+def copy_with_template(source: Path, names: Iterable[str], template: HfTemplate, out: Path) -> str:
     """Write a copy of a tokenizer directory with another template: the bytes that a build with it would have written.
 
     Args:
-        source: A directory that `write_tokenizer` wrote, with whatever lies beside its files.
+        source: A directory that `write_tokenizer` wrote.
+        names: The files of it to copy.
         template: What `tokenizers` and `transformers` are to put around a text.
         out: An existing, empty folder.
 
@@ -94,12 +95,11 @@ def copy_with_template(source: Path, template: HfTemplate, out: Path) -> str:
     Raises:
         VocabularyConfigError: If the tokenizer has no control token that the template needs.
     """
-    names = (TOKENIZER_JSON, TOKENIZER_CONFIG_JSON)
-    for path in source.iterdir():
-        if path.is_file() and path.name not in names and not path.name.startswith("_unit-"):
-            shutil.copyfile(path, out / path.name)
-    contents = apply_template(template, *(parse_json((source / name).read_bytes()) for name in names))
-    for name, content in zip(names, contents, strict=True):
+    changed = (TOKENIZER_JSON, TOKENIZER_CONFIG_JSON)
+    for name in set(names).difference(changed):
+        shutil.copyfile(source / name, out / name)
+    contents = apply_template(template, *(parse_json((source / name).read_bytes()) for name in changed))
+    for name, content in zip(changed, contents, strict=True):
         _write_json(out / name, content)
     return _write_manifest(parse_json((source / MANIFEST_JSON).read_bytes()), template, out)
 

@@ -90,12 +90,20 @@ def _check_source(source: Path, *, ends: tuple[str | None, str | None], template
 
 def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[str]:
     """Write a copy with another template, and return what it is."""
+    from tokenizer_build.own import split_files  # what trains comes with it
+
     try:
         _, manifest = read_manifest(source, None)
         if "kind" in manifest:
             raise ConfigError(f"{source}: not {_TEMPLATED}")
-        digest = copy_with_template(source, template, staged)
+        names, others = split_files(source)
+        digest = copy_with_template(source, names, template, staged)
         tokenizer = cppmill_core.load_tokenizer(staged, digest)
     except (OSError, cppmill_core.CoreError, VocabularyConfigError) as error:
         raise ConfigError(str(error)) from error
-    return [f"template {template}: {tokenizer.vocab_size:,} ids, the same as in {source}", f"tokenizer {digest}"]
+    left = [f"not copied, as it is no part of the tokenizer: {', '.join(others)}"] if others else []
+    return [
+        f"template {template}: {tokenizer.vocab_size:,} ids, the same as in {source}",
+        f"tokenizer {digest}",
+        *left,
+    ]

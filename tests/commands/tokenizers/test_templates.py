@@ -124,6 +124,14 @@ def test_the_commands_that_compare_find_no_difference(run, templated, cppmill):
     assert len({(one["tokens"], one["library"]) for one in found}) == 1 < len(found)
 
 
+def test_what_lies_beside_a_tokenizer_is_not_copied(templated, cppmill, tmp_path):
+    source = shutil.copytree(templated["bos"], tmp_path / "source")
+    (source / "tokenization_own.py").touch()
+    said = cppmill("adopt", source, "--out", tmp_path / "out", "--hf-template", "none").stdout
+    assert "not copied, as it is no part of the tokenizer: tokenization_own.py\n" in said
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in templated["bos"].iterdir()}
+
+
 def test_an_adopted_tokenizer_json_with_a_template_is_run_by_the_core(templated, cppmill, tmp_path):
     said = cppmill("adopt", templated["bos"] / "tokenizer.json", "--out", tmp_path / "adopted").stdout
     assert said.startswith("hugging-face: 12,288 ids, run by the native core")
