@@ -26,6 +26,10 @@ _OPTION = re.compile(
 """An option as messages name it, with its value: `--threads 0`, `--set scan.x=1`, `SOURCE a/b`, `ingest.sample = 2`."""
 
 
+_LONGEST_LINE = 4_000
+"""How many characters of a line are printed; a message may hold what stands in a file, such as a name of a megabyte."""
+
+
 class Failure(NamedTuple):
     """Why a command ends with an error.
 
@@ -85,9 +89,16 @@ def print_failure(failure: Failure, *, as_json: bool = False) -> None:
     if as_json:
         text = json.dumps(failure.to_json()) + "\n"
     else:
-        text = failure.trace or "".join(f"error: {line}\n" for line in failure.message.split("\n"))
+        text = failure.trace or "".join(f"error: {_shorten(line)}\n" for line in failure.message.split("\n"))
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def _shorten(line: str) -> str:
+    """Return a line without its middle if it is very long: its ends say what it is about, and what to do."""
+    left_out = len(line) - _LONGEST_LINE
+    side = _LONGEST_LINE // 2
+    return line if left_out <= 0 else f"{line[:side]} … {left_out:,} characters … {line[-side:]}"
 
 
 def find_failure(error: Exception) -> Failure:

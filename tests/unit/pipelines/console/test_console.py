@@ -200,6 +200,15 @@ def test_what_a_command_prints_is_escaped_on_a_terminal_and_elsewhere(
     assert not any(obeyed in printed for obeyed in ("\x07", "\x9b", "\u202e", "\x1b]"))
 
 
+def test_a_line_of_an_error_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit), exit_on_error():
+        raise BadInputError(f"own.toml: {'x' * 1_000_000}: choose another name\nother.toml: missing")
+    first, second = capsys.readouterr().err.splitlines()
+    assert len(first) < 4_100 and " … 996,031 characters … " in first
+    assert first.startswith("error: own.toml: xxx") and first.endswith("xxx: choose another name")
+    assert second == "error: other.toml: missing"
+
+
 EARLY = (
     "import os, cppmill, cppmill.start; "
     "cppmill.start.check_packages = lambda: os.kill(os.getpid(), signal.SIGINT); cppmill.main()"
