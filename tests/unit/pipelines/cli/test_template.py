@@ -159,7 +159,7 @@ def test_a_retokenization_with_nothing_new_ends_well_and_says_so(run, tmp_path, 
     with pytest.raises(SystemExit) as ended:
         run_here(given)
     assert ended.value.code == 0
-    assert "v000001 is made" in capsys.readouterr().out
+    assert "v000001 is complete" in capsys.readouterr().out
     nothing_new = "cppmill retokenize: nothing new, so no version was made"
     run_here(given)
     assert capsys.readouterr().out.splitlines()[-1] == nothing_new
