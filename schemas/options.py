@@ -160,7 +160,7 @@ class IngestOptions(Options):
     """
 
     decontaminate_ngram_words: Annotated[int, Field(ge=4, le=1024), FILTER] = 13
-    """Length of the runs of words that a document and a benchmark share."""
+    """Number of words in each run that a document and a benchmark share."""
 
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
     """Drop a document if it shares at least this many different runs of words."""
@@ -236,7 +236,7 @@ class IngestOptions(Options):
     """Take this share of the documents, chosen by the hash of the path."""
 
     limit: Annotated[int | None, Field(ge=1, examples=[1_000]), Option(default="all")] = None
-    """Take at most N documents of each source and archive."""
+    """Take at most N documents from each source and archive."""
 
     unit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 31), Option(default="the profile's; {} in hybrid-64k")] = (
         64 * MEBIBYTE
@@ -477,7 +477,7 @@ class TokenizeOptions(Options):
         Field(min_length=1, examples=["<|endoftext|>"]),
         Option(heading=TOKENS.heading, default="the document separator"),
     ] = None
-    """Put this control token after each document instead of `<EOS>`, if the tokenizer has it.
+    """End each document with this control token instead of `<EOS>`, if the tokenizer has it.
 
     While there is none, the key is left out of the canonical form.
     """

@@ -130,11 +130,11 @@ class Findings:
             *self._lock_sentences(_SHOWN_LOCKED),
             *self._superword_sentences(),
             *self._left_out_sentences(),
-            f"No token is kept of {count(fallen, 'category', 'categories')}; {FINDINGS_MD} says why.",
+            f"No token was kept from {count(fallen, 'category', 'categories')}; {FINDINGS_MD} says why.",
         ]
 
     def fallen_categories(self) -> Iterable[str]:
-        """Yield a line for each category of which nothing is kept, with the reason."""
+        """Yield a line for each category from which nothing is kept, with the reason."""
         projects = most_projects(self.decisions)
         for name, group in by_category(self.decisions).items():
             own = [decision for decision in group if decision.rule not in PROTECTED]
@@ -159,7 +159,7 @@ class Findings:
         fallen = sum(1 for _ in self.fallen_categories())
         groups = len(by_category(self.decisions))
         groups_of = count(groups, "category", "categories")
-        yield f"No token is kept of {fallen:,} of {groups_of}{':' if fallen else '.'}"
+        yield f"No token was kept from {fallen:,} of {groups_of}{':' if fallen else '.'}"
 
     def _morpheme_sentence(self) -> str:
         tokens = self._hits_by_token()
@@ -167,8 +167,8 @@ class Findings:
         hits = sum(_numbers(self.morphemes, "hits"))
         ratio = f": {hits / fixed:.1f} to 1" if fixed else ""
         return (
-            f"{hits:,} morpheme hits for {self.morphemes_proposed} morphemes against {fixed:,} hits for {len(tokens)} "
-            f"proposed fixed tokens, of which {found} were found{ratio}."
+            f"{hits:,} morpheme hits for {self.morphemes_proposed} morphemes against {fixed:,} hits for "
+            f"{len(tokens):,} proposed fixed tokens, of which {found:,} were found{ratio}."
         )
 
     def _morpheme_class_sentences(self) -> Iterable[str]:
@@ -184,7 +184,7 @@ class Findings:
         yield f"Morpheme hits by class: {', '.join(parts)}{rate}."
         cut = sorted(cut_tokens(self.morpheme_decisions))
         if cut:
-            yield f"{count(len(cut), 'morpheme')} with too few hits in each position cut: {_listed(cut)}."
+            yield f"Cut {count(len(cut), 'morpheme')} with too few hits in each position: {_listed(cut)}."
 
     def _ascii_sentences(self) -> Iterable[str]:
         total, other = (self.statistics["bytes"].get(name) for name in ("total", "non_ascii"))
@@ -196,7 +196,7 @@ class Findings:
         if common:
             most = sorted(common, key=lambda token: (-common[token], token))
             least = count(min(common.values()), "project")
-            yield f"{count(len(common), 'plain word')} that {least} and more have cut: {_listed(most)}."
+            yield f"Cut {count(len(common), 'plain word')} that {least} or more use: {_listed(most)}."
 
     def _use_sentences(self) -> Iterable[str]:
         tokens, num_bytes = sum(band.tokens for band in self.use), sum(band.num_bytes for band in self.use)
@@ -204,7 +204,7 @@ class Findings:
             return
         fixed = [band for band in self.use if band.band != LEARNED]
         shares = sum(band.tokens for band in fixed) / tokens, sum(band.num_bytes for band in fixed) / num_bytes
-        yield f"Coverage: fixed tokens are {shares[0]:.1%} of the tokens and hold {shares[1]:.1%} of the bytes."
+        yield f"Coverage: fixed tokens are {shares[0]:.1%} of the tokens and {shares[1]:.1%} of the bytes."
         evenness = renyi_efficiency([times for band in self.use for times in band.counts])
         yield (
             f"Evenness of the tokens' frequencies: Rényi efficiency {evenness:.4f} of order {_RENYI_ORDER} (1 is even; "
@@ -223,7 +223,7 @@ class Findings:
     def _generic_sentence(self) -> str:
         found = {decision.token for decision in self.decisions if decision.counts.hits}
         shares = {d.token: d.document_share for d in self.decisions if d.own_rule is Rule.GENERIC}
-        sentence = f"{len(shares)} of {len(found)} found tokens are generic words"
+        sentence = f"{len(shares):,} of {len(found):,} found tokens are generic words"
         if not shares:
             return f"{sentence} (in more than {self.options.generic_document_share:.1%} of the files)."
         most = [token for token, _ in sorted(shares.items(), key=lambda item: (-item[1], item[0]))]
@@ -233,8 +233,8 @@ class Findings:
     def _slot_sentence(self) -> str:
         slots = self.slots
         return (
-            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}; the ids of the other "
-            f"{slots.proposed - slots.kept:,} went to learned tokens, of which there are {slots.learned:,}."
+            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}. The ids of the other "
+            f"{slots.proposed - slots.kept:,} went to learned tokens; there are now {slots.learned:,} of these."
         )
 
     def _unneeded_sentences(self) -> Iterable[str]:
@@ -296,10 +296,10 @@ class Findings:
             rules = Counter(decision.own_rule for decision in group if decision.counts.hits)
             words = {
                 **dict.fromkeys(GENERIC_RULES, "generic words"),
-                Rule.RARE: f"names with fewer than {self.options.min_hits}",
+                Rule.RARE: f"names with fewer than {count(self.options.min_hits, 'hit')}",
             }
             kinds = dict.fromkeys(words.get(rule, "tokens of other bands") for rule in sorted(rules))
-            return f"{count(remains.all_hits, 'hit')}, every one of {' or '.join(kinds)}"
+            return f"{count(remains.all_hits, 'hit')}, all of {' or '.join(kinds)}"
         left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} left"
         if any(decision.rule is Rule.UNNEEDED for decision in group):
             return f"{left}, and as tokens its names occur less often than the last learned token"

@@ -74,7 +74,7 @@ SignedBy = Annotated[
     ),
 ]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and warnings.")]
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per line on standard output, for programs.")]
 

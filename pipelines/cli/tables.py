@@ -117,7 +117,7 @@ def _print_lines(differences: Sequence[str], answer: Answer) -> None:
     out, record = answer.out, answer.record
     if not differences:
         what = "everything" if answer.absent is None else "every file that is there"
-        typer.echo(f"{out}: {what} is what the {record} says")
+        typer.echo(f"{out}: {what} matches the {record}")
         if answer.absent:
             lacking = ", ".join(f"{number:,} of {folder}" for folder, number in answer.absent.items())
             typer.echo(f"{out}: not there, so not looked at: {lacking}")

@@ -248,7 +248,7 @@ def map_ids(
     ] = None,
     init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="Rows to write by new id, .npy.")] = None,
 ) -> None:
-    """Map the ids of one tokenizer to those of another, and make initial embeddings.
+    """Map the ids of two tokenizers, and make initial embeddings.
 
     A new token is mapped to the old tokens that spell it, and its row is their mean. OLD and NEW are tokenizer
     directories, or what `adopt` accepts.
@@ -293,11 +293,12 @@ def working_set(
         float, typer.Option("--coverage", metavar="FRACTION", help="Share of the documents' tokens to cover.")
     ] = 0.99,
 ) -> None:
-    """Write the smallest set of ids that covers a share of some documents' tokens.
+    """Write the smallest set of ids that covers some documents.
 
-    The set is a sorted list with a receipt, for routing: `cppmill_core.working_set` makes a mask for a model's logits
-    from it. The mask makes nothing faster. Control tokens and the 256 bytes are always in the set. A document must
-    match all of --projects, --platforms and --namespaces. If you repeat one of them, it must match one of the values.
+    It covers a share of their tokens (--coverage). The set is a sorted list with a receipt, for routing:
+    `cppmill_core.working_set` makes a mask for a model's logits from it. The mask makes nothing faster. Control tokens
+    and the 256 bytes are always in the set. A document must match all of --projects, --platforms and --namespaces. If
+    you repeat one of them, it must match one of the values.
 
     Examples:
       cppmill vocab working-set out --projects 'cu*' --projects torch --coverage 0.99 --out cuda.json
@@ -333,7 +334,9 @@ def mask(
         typer.Option("--outside", metavar="NUMBER", help="Bias of all other ids.  [default: -inf, which forbids them]"),
     ] = None,
 ) -> None:
-    """Write a mask: a bias per id for a model's logits, and the embedding rows that do not learn.
+    """Write a mask: biases of ids, and embedding rows to freeze.
+
+    A model adds the bias of each id to its logit. The frozen rows do not learn.
 
     A mask is hard with -inf, and soft with other numbers. Options may be repeated. `cppmill_core.masks.torch_masks`
     applies a mask in torch; `cppmill vocab prove-mask` proves that it was applied.
@@ -371,7 +374,9 @@ def prove_mask(
         Path | None, typer.Option("--check", metavar="FILE", exists=True, help="The receipt to check.")
     ] = None,
 ) -> None:
-    """Prove that a checkpoint was made with a mask, or check such a proof.
+    """Prove that a checkpoint was made with a mask.
+
+    With --check, check such a proof.
 
     The checkpoint must contain the bias, and its frozen rows must equal those of --base, byte for byte. The receipt has
     the digests of tokenizer, mask and checkpoint. Exit code 1 if the proof fails.

@@ -19,6 +19,7 @@ from cppmill_core.positions import read_position
 from pipelines.exports.trace import Order, trace
 from pipelines.exports.traced_rows import TracedRows
 from schemas.errors import ConfigError, CppmillError
+from schemas.printing import count
 from schemas.units import Stage
 from transforms.filters.withdrawals import COLUMNS, Withdrawals, withdrawn_in
 from transforms.records.affected import Holding, find_holdings
@@ -101,16 +102,19 @@ def _of_version(holding: Holding) -> Finding:
         kind="version",
         place=holding.version,
         verdict=YES if holding.documents else NO,
-        detail=f"{holding.documents:,} withdrawn documents{there}",
+        detail=f"{count(holding.documents, 'withdrawn document')}{there}",
         documents=holding.documents,
     )
 
 
 def _of_export(place: str, source: Holding | None) -> Finding:
     if source is None:
-        detail = "made from a run that is no version of this store, or was deleted before the list"
+        detail = (
+            "made from a run that is not a version of this store, or from a version that was deleted before the list "
+            "was made"
+        )
         return Finding(kind="export", place=place, verdict=UNKNOWN, detail=detail)
-    detail = f"made from {source.version}, which has {source.documents:,} withdrawn documents"
+    detail = f"made from {source.version}, which has {count(source.documents, 'withdrawn document')}"
     verdict = YES if source.documents else NO
     return Finding(kind="export", place=place, verdict=verdict, detail=detail, documents=source.documents)
 
@@ -125,7 +129,7 @@ def _of_checkpoint(
             rows = dataset.open()
             if rows.fingerprint == state["dataset"]:
                 consumed = _consumed(rows, Order.of_checkpoint(path), withdrawals)
-                detail = f"consumed {consumed:,} withdrawn documents of {dataset.data}"
+                detail = f"consumed {count(consumed, 'withdrawn document')} of {dataset.data}"
                 verdict = YES if consumed else NO
                 return Finding(kind="checkpoint", place=str(path), verdict=verdict, detail=detail, documents=consumed)
     except (CoreError, CppmillError, OSError) as error:
@@ -134,8 +138,8 @@ def _of_checkpoint(
     detail = "it read none of these versions and exports; name its export too"
     if source is not None and not source.is_there:
         detail = (
-            f"it read {source.version}, which had {source.documents:,} withdrawn documents and was deleted from the "
-            "store; how many of them it consumed is not known any more"
+            f"it read {source.version}, which had {count(source.documents, 'withdrawn document')} and was deleted from "
+            "the store; how many of them it consumed is not known any more"
         )
     return Finding(kind="checkpoint", place=str(path), verdict=UNKNOWN, detail=detail)
 

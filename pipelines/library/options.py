@@ -107,7 +107,7 @@ class IngestKeys(TypedDict, total=False):
     """Drop documents that share runs of words with these benchmarks (files and folders)."""
 
     decontaminate_ngram_words: int | None
-    """Length of the runs of words that a document and a benchmark share."""
+    """Number of words in each run that a document and a benchmark share."""
 
     decontaminate_min_ngrams: int | None
     """Drop a document if it shares at least this many different runs of words."""
@@ -152,7 +152,7 @@ class IngestKeys(TypedDict, total=False):
     """Take this share of the documents, chosen by the hash of the path."""
 
     limit: int | None
-    """Take at most N documents of each source and archive."""
+    """Take at most N documents from each source and archive."""
 
     unit_bytes: int | None
     """Target size of a unit of work and of a shard, in bytes of source."""
@@ -271,7 +271,7 @@ class TokenizeKeys(TypedDict, total=False):
     """Put `<EOS>` after each document."""
 
     eos_token: str | None
-    """Put this control token after each document instead of `<EOS>`, if the tokenizer has it."""
+    """End each document with this control token instead of `<EOS>`, if the tokenizer has it."""
 
     platform_prefix: bool | None
     """Encode the line `// platform: …` into the column `prefix_token_ids`."""

@@ -33,7 +33,7 @@ PLOTTED_PROJECTS = 12
 _SHARES = (0.5, 0.9, 0.99, 0.999)
 
 RULES: dict[str, str] = {
-    Rule.USED: "found often enough, and in few enough documents to be worth an id",
+    Rule.USED: "frequent enough for an id, and not in so many documents as a generic word",
     Rule.DISTINCTIVE: "in many documents, but of a shape that generic text does not have",
     Rule.COMPOUND: "in many documents, but made of several words",
     Rule.RARE: "too few hits",
@@ -42,7 +42,7 @@ RULES: dict[str, str] = {
     Rule.CATEGORY: "too little is left of its category",
     Rule.OTHER_CATEGORY: "another category keeps it",
     Rule.OTHER_POSITION: "the morpheme is frequent in another position",
-    Rule.OTHER_BAND: "its id is in another band, of which nothing is cut",
+    Rule.OTHER_BAND: "its id is in another band, where nothing is cut",
     Rule.MORPHEME: "a morpheme, which this profile always keeps",
     Rule.LOCKED: "the lock keeps it for life",
     Rule.KEEP: "the vocabulary says keep = true",

@@ -84,7 +84,7 @@ class Retokenization:
     @property
     def summary(self) -> str:
         """One line for people."""
-        done = "made" if self.changes else "up to date, so there is nothing to do"
+        done = "complete" if self.changes else "up to date, so there is nothing to do"
         return "; ".join([f"{self.version} is {done}", *(alert["message"] for alert in self.alerts)])
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -154,8 +155,23 @@ def test_held_out_text_of_another_tokenizer_is_refused(in_torch: Any, run: Any, 
     receipt = json.loads((held_out / "receipt.json").read_bytes())
     receipt["tokenizer"]["digest"] = "0" * 64
     (other / "receipt.json").write_text(json.dumps(receipt))
-    with pytest.raises(Exception, match="with one tokenizer"):
+    digest = json.loads((run.out / "receipt.json").read_bytes())["tokenizer"]["digest"]
+    words = f"its tokenizer has the digest {'0' * 64}, but that of {run.out} has {digest}; make both runs with one"
+    with pytest.raises(Exception, match=re.escape(words)):
         in_torch(programs.train_model, run.out, "--held-out", other, "--model", tmp_path / "model", *SIZE)
+
+
+def test_a_held_out_run_that_kept_the_tokenizer_is_accepted(
+    in_torch: Any, run: Any, held_out: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    shutil.copytree(held_out, kept)
+    receipt = json.loads((kept / "receipt.json").read_bytes())
+    receipt["tokenizer"].update(kept=True, revision="1.0")
+    (kept / "receipt.json").write_text(json.dumps(receipt))
+    folder = tmp_path / "model"
+    in_torch(programs.train_model, run.out, "--held-out", kept, "--model", folder, *SIZE, "--steps", "1")
+    assert json.loads((folder / "result.json").read_bytes())["bits_per_byte"] > 0
 
 
 def trace(cppmill: Any, *arguments: object) -> list[int]:

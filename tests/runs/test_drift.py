@@ -218,7 +218,7 @@ def test_beyond_a_threshold_there_is_a_version_an_event_a_line_and_an_exit_code(
     copied.add_api()
     done = cppmill(*copied.command, "--alert-families", 1, "--alert-died", 10_000, "--quiet", check=False)
     assert (done.returncode, done.stdout) == (12, "")
-    assert done.stderr == "v000005 is made; 2 API families are new; the threshold is 1\n"
+    assert done.stderr == "v000005 is complete; 2 API families are new; the threshold is 1\n"
     assert (copied.place / "current").readlink().name == "v000005"
     assert verify(f"{copied.place}/current") == []
     [alert] = copied.record("v000005")["alerts"]

@@ -46,7 +46,7 @@ def test_the_independent_checker_finds_nothing_wrong_with_a_copy(copied, checker
 
 
 def test_verify_reads_it_where_it_is(stored, cppmill):
-    assert f"{stored.out}: everything is what the receipt says" in cppmill("verify", stored.out).stdout
+    assert f"{stored.out}: everything matches the receipt" in cppmill("verify", stored.out).stdout
 
 
 def test_a_second_run_does_nothing_and_the_plan_says_so(stored, cppmill):
@@ -153,7 +153,7 @@ def test_shards_on_the_object_store_equal_those_of_a_local_run(stored, run, cppm
     for name in ("one", "other"):
         cppmill("shards", stored.out, "--out", f"{url}/shards", *flags, "--name", name)
     cppmill("shards", stored.out, "--out", f"{url}/shards", *flags)
-    assert "everything is what the manifest says" in cppmill("verify", f"{url}/shards").stdout
+    assert "everything matches the manifest" in cppmill("verify", f"{url}/shards").stdout
     open_url(url)[0].get(f"{url}/shards", str(tmp_path / "copied"), recursive=True)
     trees = [type(run)(run.sources, tmp_path / name).tree() for name in ("local", "copied")]
     assert trees[0] == trees[1]
@@ -176,7 +176,7 @@ def test_tokenizers_are_taken_from_there_too(stored, run, cppmill, tmp_path):
 
 def test_sequences_of_it_are_made_there(stored, cppmill, url):
     cppmill("sequences", stored.out, "--out", f"{url}/sequences", "--length", "512")
-    assert "everything is what the manifest says" in cppmill("verify", f"{url}/sequences").stdout
+    assert "everything matches the manifest" in cppmill("verify", f"{url}/sequences").stdout
 
 
 def test_what_is_not_there_is_one_line_before_anything_starts(stored, cppmill, url):

@@ -189,7 +189,7 @@ def test_another_tokenizer_moves_ids_and_the_changes_say_so(store, other_tokeniz
 def test_a_store_begins_with_a_first_version(run, tmp_path, cppmill):
     command = ("retokenize", run.sources / "numpy", "--store", tmp_path, "--tokenizer", run.out / "tokenizer")
     done = cppmill(*command)
-    assert f"v000001 is made: {tmp_path}/versions/v000001" in done.stdout
+    assert f"v000001 is complete: {tmp_path}/versions/v000001" in done.stdout
     cppmill("verify", tmp_path / "current")
     assert cppmill("retokenize", run.sources / "numpy", "--store", tmp_path, check=False).returncode == 10
 
@@ -263,7 +263,7 @@ def test_the_status_of_a_store_says_how_the_last_command_ended(store, cppmill):
     assert status_of(store, cppmill) == (1, ("failed", f"SOURCE {missing}: no such file or folder"))
     store.change()
     store.again()
-    assert status_of(store, cppmill) == (0, ("done", "v000002 is made"))
+    assert status_of(store, cppmill) == (0, ("done", "v000002 is complete"))
 
 
 def test_the_status_of_a_store_comes_before_that_of_the_run_of_a_version(store, cppmill):
@@ -388,7 +388,7 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(
         assert verify(f"{place}/versions/{name}") == []
     status = json.loads(cppmill("status", place, "--json").stdout)
     assert (status["current"], status["building"], status["run"]["state"]) == ("v000002", None, "done")
-    assert f"{place}/versions/v000002: everything is what" in cppmill("verify", f"{place}/current").stdout
+    assert f"{place}/versions/v000002: everything matches" in cppmill("verify", f"{place}/current").stdout
     assert json.loads(cppmill("status", f"{place}/current/", "--json").stdout)["receipt"]
     (tmp_path / "a.cpp").write_text("int main() {}\n")
     ids = [

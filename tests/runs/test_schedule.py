@@ -126,7 +126,7 @@ def test_the_tasks_of_the_airflow_dag_run_in_order_and_skip_needless_work(dag, p
     retokenize, verify = (tasks[name].given for name in ("retokenize", "verify"))
     assert shell(retokenize["command"], places).returncode == 0
     assert shell(retokenize["command"], places).returncode == retokenize["skip"]
-    assert "everything is what the receipt says" in shell(verify["command"], places).stdout
+    assert "everything matches the receipt" in shell(verify["command"], places).stdout
 
 
 def unit_file(recipes, name):

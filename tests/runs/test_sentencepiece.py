@@ -58,7 +58,7 @@ def receipt(out):
 
 
 def test_a_run_makes_a_dataset_that_verify_proves(made, cppmill):
-    assert "everything is what the receipt says" in cppmill("verify", made[1]).stdout
+    assert "everything matches the receipt" in cppmill("verify", made[1]).stdout
     assert receipt(made[1])["tokenizer"]["vocab_size"] == 1000
     assert receipt(made[1])["policy"]["control_text"] == {"<BOS>": 1, "<EOS>": 1, "<UNK>": 1}
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json
+from schemas.printing import count
 from schemas.reasons import Column
 from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
 from transforms.filters.withdrawals import Withdrawals, read_columns
@@ -46,7 +47,7 @@ class Holding:
     def line(self) -> str:
         """One line for people."""
         gone = "" if self.is_there else " (deleted from the store)"
-        return f"{self.version}: {self.documents:,} withdrawn documents{gone}, dataset {self.dataset}"
+        return f"{self.version}: {count(self.documents, 'withdrawn document')}{gone}, dataset {self.dataset}"
 
 
 def listed_rows(out: OutputFolder, withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:

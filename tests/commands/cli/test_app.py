@@ -405,10 +405,11 @@ class TestHelp:
         for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "70 an un", "130", "143"):
             assert words in text
 
-    def test_the_first_line_of_each_command_fits_into_the_list(self) -> None:
-        text = call("--help").stdout.partition("\n  Exit codes: ")[0]
+    @pytest.mark.parametrize("group", ["", "vocab "])
+    def test_the_first_line_of_each_command_fits_into_the_list(self, group: str) -> None:
+        text = call(*group.split(), "--help").stdout.partition("\n  Exit codes: ")[0]
         assert [line for line in text.splitlines() if line.endswith("...")] == [
-            "Usage: cppmill [OPTIONS] COMMAND [ARGS]..."
+            f"Usage: cppmill {group}[OPTIONS] COMMAND [ARGS]..."
         ]
 
     def test_every_command_is_below_the_heading_of_its_group(self) -> None:

@@ -235,7 +235,7 @@ def test_a_changed_file_is_found_and_made_again(run: Any, shards: Path, cppmill:
     assert "cpp_train_000000.bin: its SHA-256 is" in done.stdout
     export(run.out, out, **BY_PROJECT)
     assert tree(out) == tree(shards)
-    assert "everything is what the manifest says" in cppmill("verify", out).stdout
+    assert "everything matches the manifest" in cppmill("verify", out).stdout
 
 
 def resize_vocabulary(run: Path, vocab_size: int) -> None:

@@ -60,7 +60,7 @@ def test_without_sources_the_list_waits_for_the_next_version(store, tmp_path, cp
     (tmp_path / "ids").write_text(f"{documents(store.out('v000001'))[GONE].upper()}  npy_math.h\n")
     said = cppmill("withdraw", store.place, "--doc-ids", tmp_path / "ids", "--projects", "nobody").stderr
     assert "1 doc_ids, 1 projects" in said
-    assert "v000001: 1 withdrawn documents" in said
+    assert "v000001: 1 withdrawn document, dataset" in said
     assert "no document of v000001 has these of what you named: 1 projects" in said
     check_affected(store, tmp_path, cppmill)
     cppmill(*store.command, "--no-drift")

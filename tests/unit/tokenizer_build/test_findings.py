@@ -90,12 +90,12 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
         "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
         "200 (10.0%, 3 projects).",
         "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
-        "- Kept 3 of 12 candidate library tokens; the ids of the other 9 went to learned tokens, of which there are "
-        "58,000.",
+        "- Kept 3 of 12 candidate library tokens. The ids of the other 9 went to learned tokens; there are now 58,000 "
+        "of these.",
         "- Not fixed, as the pre-token pattern splits them: `e+`.",
-        "- No token is kept of 5 of 9 categories:",
+        "- No token was kept from 5 of 9 categories:",
         "  - `cudnn` (1 proposed): not found",
-        "  - `redis_commands` (1 proposed): 3 hits, every one of names with fewer than 10",
+        "  - `redis_commands` (1 proposed): 3 hits, all of names with fewer than 10 hits",
         "  - `mongodb_dollar` (2 proposed): 30 of 30 hits left, no name of it in more than 1 project",
         "  - `mongodb_cpp` (1 proposed): 14 of 14 hits left, fewer than the floor of 15",
         "  - `proto_keywords` (2 proposed): 90 of 4,090 hits left, less than 20%: the rest are generic, rare or in "
@@ -130,7 +130,7 @@ def test_every_line_of_the_table_is_as_wide(findings: Findings) -> None:
 
 
 def test_the_summary_is_short_and_says_what_the_lock_keeps(findings: Findings, vocabulary: Vocabulary) -> None:
-    assert findings.summary()[-1] == "No token is kept of 5 categories; findings.md says why."
+    assert findings.summary()[-1] == "No token was kept from 5 categories; findings.md says why."
     lock = Lock.from_entries([LockedId("TEST", vocabulary.by_token["TEST"].id, "1.0", "ids.lock:1")])
     decided = decide(vocabulary, lock, table(TERMS, ("TEST", "gtest", 800, 250, 9)), DOCUMENTS, OPTIONS)
     locked = replace(findings, decisions=decided)
@@ -171,7 +171,7 @@ def test_morphemes_are_reported_by_class_with_those_that_were_cut(findings: Find
         "- Morpheme hits by class: `cpp_stem` 50,000 (1 of 1 found), `suffix` 24,000 (1 of 1 found), `prefix` 0 (0 of "
         "1 found); 2.00 per identifier." in report
     )
-    assert "- 1 morpheme with too few hits in each position cut: `intra`." in report
+    assert "- Cut 1 morpheme with too few hits in each position: `intra`." in report
     assert "- 99.9975% of the bytes are ASCII." in report
 
 
@@ -180,7 +180,7 @@ def test_common_words_are_reported_and_counted_as_generic(vocabulary: Vocabulary
     options = OPTIONS.model_copy(update={"generic_word_project_share": 0.5})
     decided = decide(vocabulary, read_lock(vocabulary.directory), terms, DOCUMENTS, options)
     report = replace(findings, decisions=decided, options=options).report()
-    assert "- 1 plain word that 5 projects and more have cut: `service`." in report
+    assert "- Cut 1 plain word that 5 projects or more use: `service`." in report
     cells = next([cell.strip() for cell in line.split("|")] for line in report if line.startswith("| proto_keywords"))
     assert cells[2:9] == ["2", "2", "4,090", "0", "2", "0", "0"]
 
@@ -188,7 +188,7 @@ def test_common_words_are_reported_and_counted_as_generic(vocabulary: Vocabulary
 def test_the_use_of_each_band_adds_up(findings: Findings) -> None:
     use = [BandUse("domain", 2, (3, 0), 12), BandUse("learned", 2, (5, 4), 24)]
     report = replace(findings, use=use).report()
-    assert "- Coverage: fixed tokens are 25.0% of the tokens and hold 33.3% of the bytes." in report
+    assert "- Coverage: fixed tokens are 25.0% of the tokens and 33.3% of the bytes." in report
     assert any(
         line.startswith("- Evenness") and f"efficiency {renyi_efficiency([3, 0, 5, 4]):.4f}" in line for line in report
     )

@@ -297,11 +297,12 @@ def configure(options: argparse.Namespace) -> Training:
     for folder, receipt in ((options.run, run), (options.held_out, held_out)):
         if receipt["dataset"]["bytes"] == 0:
             raise InvalidInputError(f"{folder}: a run without text; name one that kept documents")
-    for name in ("tokenizer", "platform_vocab"):
-        if run[name] != held_out[name]:
+    for name, words in (("tokenizer", "tokenizer"), ("platform_vocab", "platform vocabulary")):
+        trained, measured = run[name]["digest"], held_out[name]["digest"]
+        if trained != measured:
             raise InvalidInputError(
-                f"{options.held_out}: its {name} is {held_out[name]}, that of {options.run} is {run[name]}; make both "
-                "runs with one tokenizer (`cppmill run … --tokenizer`) and the same platforms"
+                f"{options.held_out}: its {words} has the digest {measured}, but that of {options.run} has {trained}; "
+                "make both runs with one tokenizer (`cppmill run … --tokenizer`) and the same platforms"
             )
     if not (run["policy"]["bos"] and held_out["policy"]["bos"]):
         raise InvalidInputError(
