@@ -26,6 +26,7 @@ from typing import Any
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
+from tokenizer_build.bands import BANDS
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, parse_id, read_vocabulary
 
 LOCK_NAME = "ids.lock"
@@ -162,14 +163,20 @@ def _parse(text: str) -> Lock:
 
 
 def check_lock(lock: Lock, vocabulary: Vocabulary) -> None:
-    """Check that no file of the vocabulary moves or reuses a locked id.
+    """Check that no file of the vocabulary moves or reuses a locked id, and that fixed tokens can have these ids.
 
     A locked token that no file holds any more is legal: its id is reserved from then on.
 
     Raises:
         VocabularyConfigError: Naming each token, its id, and both places.
     """
-    problems = []
+    last = BANDS[-1].last
+    problems = [
+        f"{entry.source}: {entry.token!r} has the locked id {entry.id}, and fixed ids end at {last}; restore "
+        f"{LOCK_NAME} from version control"
+        for entry in lock.entries
+        if entry.id > last
+    ]
     for token in vocabulary.tokens:
         by_token, by_id = lock.by_token.get(token.token), lock.by_id.get(token.id)
         if by_token is not None and by_token.id != token.id:

@@ -99,6 +99,18 @@ def column(pattern, name, change):
     return forge
 
 
+def renamed(pattern, change):
+    """Return a forgery of a file's name, everywhere."""
+
+    def forge(out):
+        path = sorted(out.glob(pattern))[0]
+        path.rename(path.with_name(change(path.name)))
+        for file in (file for file in out.rglob("*.json") if ".cache" not in file.parts):
+            file.write_text(file.read_text().replace(f"/{path.name}", f"/{change(path.name)}"))
+
+    return forge
+
+
 def more_documents_in_the_ledger(value):
     for column_of, amount in (("documents", 1), ("bytes", 10)):
         value["ledger"][column_of]["dead"] = {"changed": amount}
@@ -135,6 +147,14 @@ def statistics(out):
 
 
 FORGERIES = {
+    "a token shard that readers of a folder leave out": (
+        renamed("tokens/part-*.parquet", "_{}".format),
+        ".parquet is not named as a unit of tokenize names its files",
+    ),
+    "a documents shard with another number": (
+        renamed("documents/part-*.parquet", lambda name: name.replace("-00000.", "-0.")),
+        "-0.parquet is not named as a unit of ingest names its files",
+    ),
     "content": (column("documents/part-*", "content", first_other_bytes), "bytes of content with SHA-256"),
     "license": (column("documents/part-*", "license", lambda values: ["MIT"] * len(values)), "there are licences"),
     "size of a document": (column("documents/part-*", "num_bytes", first_more), "its documents and rejects give"),

@@ -29,6 +29,7 @@ from schemas.units import (
     Stage,
     UnitReceipt,
     current_path,
+    is_output,
     is_unit_receipt,
     unit_key,
 )
@@ -100,6 +101,8 @@ def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]
     if unit.stage is not stage or unit.path not in map(current_path, run.files):
         yield f"{where}: the receipt of a {stage} unit says that it is the {unit.stage} unit {unit.key}"
     for output in unit.outputs:
+        if not is_output(stage, unit.key, output.path):
+            yield f"{where}: its output {output.path} is not named as a unit of {stage} names its files"
         if run.files.get(output.path) != output.sha256:
             yield f"{where}: its output {output.path} has another SHA-256 in the receipt, or is not named there"
             continue
