@@ -2,8 +2,8 @@
 
 `ids.lock` is append-only text, one line per id: the token as a JSON string, the id, and the first version that had it,
 separated by tabs. A locked id is never moved or reused. `releases.lock` beside it has one line per release: version and
-tokenizer digest. A comment under it says how many lines `ids.lock` had then, and their SHA-256, so that no line of them
-is lost, exchanged or edited. Only `release_vocabulary` writes the two files.
+tokenizer digest. A comment under it says how many lines `ids.lock` had then, and the SHA-256 of these and of all
+releases, so that no line of either file is lost, exchanged or edited. Only `release_vocabulary` writes the two files.
 
 Releases of a user bind builds too: what they lock, a scan never cuts. Releases of the vocabulary that comes with
 cppmill (`cppmill-1`) only pin ids, as every user's scan decides for itself which tokens are worth one.
@@ -50,8 +50,11 @@ _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")
 _SHOWN = 80
 """How many characters of a line that is not of the form messages show."""
 
-_HELD = re.compile(r"# after (?P<version>\S+): (?P<count>\d{1,9}) lines of ids\.lock, SHA-256 (?P<digest>[0-9a-f]{64})")
-"""What a release says of `ids.lock`; locks of earlier versions of cppmill do not have it."""
+_HELD = re.compile(
+    r"# after (?P<version>\S+): (?P<count>\d{1,9}) lines of ids\.lock, with all releases SHA-256 "
+    r"(?P<digest>[0-9a-f]{64})"
+)
+"""What a release says of both locks; those of earlier versions of cppmill do not have it."""
 
 
 @dataclass(frozen=True)
@@ -134,16 +137,20 @@ def read_lock(directory: Path) -> Lock:
 
 
 def _check_held(path: Path, text: str) -> None:
-    """Refuse a lock that does not begin with the lines that it had after each release."""
-    releases, lines = path.with_name(RELEASES_NAME), _entries(text)
+    """Refuse locks that do not begin with the lines that they had after each release."""
+    releases, lines, released = path.with_name(RELEASES_NAME), _entries(text), list[str]()
     if not releases.is_file():
         return
-    for held in filter(None, map(_HELD.fullmatch, releases.read_bytes().decode("utf-8", "replace").splitlines())):
+    for line in releases.read_bytes().decode("utf-8", "replace").splitlines():
+        held = _HELD.fullmatch(line)
+        if held is None:
+            released += _entries(line)
+            continue
         count = int(held["count"])
-        if len(lines) < count or _digest(lines[:count]) != held["digest"]:
+        if len(lines) < count or _digest(lines[:count] + released) != held["digest"]:
             raise VocabularyConfigError(
-                f"{path}: its first {count:,} lines are not those that it had after the release "
-                f"{held['version'][:_SHOWN]}; restore both {LOCK_NAME} and {RELEASES_NAME} from version control"
+                f"{path}: its first {count:,} lines, or those of {RELEASES_NAME}, are not those that there were after "
+                f"the release {held['version'][:_SHOWN]}; restore both files from version control"
             )
 
 
@@ -231,9 +238,11 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     added = [LockedId(token, i, version, f"{tokenizer}/manifest.json") for i, token in rows if (token, i) not in known]
     Lock.from_entries((*lock.entries, *added))
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
+    release = f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"
     held = _entries((directory / LOCK_NAME).read_text(encoding="utf-8"))
-    comment = f"# after {version}: {len(held)} lines of {LOCK_NAME}, SHA-256 {_digest(held)}"
-    _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}", comment])
+    digest = _digest([*held, *(f"{name}\t{found}" for name, found in releases.items()), release])
+    comment = f"# after {version}: {len(held)} lines of {LOCK_NAME}, with all releases SHA-256 {digest}"
+    _append(directory / RELEASES_NAME, [release, comment])
     return len(added)
 
 

@@ -291,8 +291,25 @@ def test_what_a_release_left_is_held(tiny_vocabulary: Path, tmp_path: Path, chan
     lock.write_text("\r\n".join(lines))
     assert read_lock(tiny_vocabulary).by_id.keys() == {0, 64, 65, 70}
     lock.write_text("\n".join(change(lines)))
-    said = r"ids\.lock: its first [34] lines are not those .* the release [12]\.0"
+    said = r"ids\.lock: its first [34] lines, or those of releases\.lock, .* the release [12]\.0"
     with pytest.raises(VocabularyConfigError, match=said):
+        read_lock(tiny_vocabulary)
+
+
+@pytest.mark.parametrize("change", ["exchanged", "renamed", "dropped"])
+def test_releases_are_held_too(tiny_vocabulary: Path, tmp_path: Path, change: str) -> None:
+    for version, name in (("1.0", "auto"), ("1.1", "auto"), ("2.0", "const")):
+        release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / version, {64 + (name != "auto"): name}), version)
+    releases = tiny_vocabulary / "releases.lock"
+    lines = releases.read_text().splitlines()
+    digests = [line.partition("\t")[2] for line in lines]
+    lines = {
+        "exchanged": [f"1.0\t{digests[4]}", *lines[1:4], f"2.0\t{digests[0]}", lines[5]],
+        "renamed": [*lines[:4], lines[4].replace("2.0", "2.1"), lines[5]],
+        "dropped": [*lines[:2], *lines[4:]],
+    }[change]
+    releases.write_text("\n".join(lines))
+    with pytest.raises(VocabularyConfigError, match=r"or those of releases\.lock, .* the release (1|2)\.0"):
         read_lock(tiny_vocabulary)
 
 
