@@ -191,6 +191,8 @@ def _check_kept(run: RunUnits) -> Iterator[str]:
     """Compare whether the tokenizer is said to be of other documents with what it was built from."""
     built = run.by_stage[Stage.BUILD]
     if not built:
+        if "kept" in run.receipt["tokenizer"]:
+            yield f"{run.out.where(RECEIPT)}: it says that its tokenizer was kept, and no unit receipt that it was built"
         return
     scanned = {digest for unit in run.by_stage[Stage.SCAN] for digest in unit.inputs.values()}
     counts = {
