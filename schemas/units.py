@@ -7,7 +7,6 @@ commits them.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -65,13 +64,6 @@ TOKENIZER_STAGES = (Stage.SCAN, Stage.BUILD)
 
 DOCUMENTS_PREFIX, REJECTS_PREFIX = "documents/part-", "documents/rejects-"
 """How the names of the outputs of ingest begin."""
-
-_OUTPUTS = {
-    Stage.INGEST: r"documents/(part-KEY-\d{5,}|rejects-KEY)\.parquet",
-    Stage.SCAN: r"counts/(parts/[a-z_]+-KEY\.parquet|[a-z_]+\.(parquet|json)|[a-z_]+/part-\d{3}\.parquet)",
-    Stage.TOKENIZE: r"tokens/part-KEY\.parquet",
-}
-"""The names of the outputs of a unit, with its key; those of the merged counts have none."""
 
 EXPORT_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.SHARDS, Stage.SEQUENCES))
 """Where exports write, below their own folder."""
@@ -264,17 +256,6 @@ def is_unit_receipt(name: str, stage: Stage) -> bool:
     """Return whether a path relative to OUT is the path of a unit receipt of a stage, the present or the old one."""
     here = name.removeprefix(f"{UNITS}/") if stage in APART else name
     return here.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and here.endswith(".json")
-
-
-def is_output(stage: Stage, key: str, path: str) -> bool:
-    """Return whether a unit of a stage writes a file of this name; readers of folders leave out some other names.
-
-    Example:
-        >>> [is_output(Stage.TOKENIZE, "1f", name) for name in ("tokens/part-1f.parquet", "tokens/_part-1f.parquet")]
-        [True, False]
-    """
-    pattern = _OUTPUTS.get(stage)
-    return pattern is None or re.fullmatch(pattern.replace("KEY", re.escape(key)), path) is not None
 
 
 def unit_key(stage: Stage, *, core_version: str, config: dict[str, Any], inputs: Any) -> str:  # noqa: ANN401 - JSON

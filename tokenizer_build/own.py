@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,13 +183,16 @@ def split_files(folder: Path) -> tuple[list[str], list[str]]:
     The manifest, the files that it lists, the locks, and what only a build writes belong to it. Anything else could be
     read by a program that looks for it: a chat template, code, another vocabulary.
     """
-    manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
-    known = {MANIFEST_JSON, *manifest["files"], *LOCKS, VOCAB_TSV, FINDINGS_MD}
-    if "kind" not in manifest:
-        known |= {VOCABULARY_JSON, DECISIONS_PARQUET, DECISIONS_TXT}
+    known = names_of_tokenizer(parse_json((folder / MANIFEST_JSON).read_bytes()))
     ours = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name in known)
     others = {path.name for path in folder.iterdir() if not path.name.startswith("_unit-")}
     return ours, sorted(others.difference(ours))
+
+
+def names_of_tokenizer(manifest: Mapping[str, Any]) -> set[str]:
+    """Return the names that the files of a tokenizer directory with a manifest may have."""
+    known = {MANIFEST_JSON, *manifest["files"], *LOCKS, VOCAB_TSV, FINDINGS_MD}
+    return known if "kind" in manifest else known | {VOCABULARY_JSON, DECISIONS_PARQUET, DECISIONS_TXT}
 
 
 def check_side_files(folder: Path) -> None:

@@ -24,6 +24,7 @@ from pipelines.publish.card import Licenses, describe_run, render_card
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
 from schemas.files import write_file
+from schemas.passwords import redacted
 from schemas.places import is_remote
 from schemas.printing import printable_json
 from transforms.records.croissant import CROISSANT, Publication, make_croissant
@@ -109,6 +110,8 @@ def _check_options(publication: Publication, builder: str) -> None:
     for option, uri in (("--builder", builder), ("--url", publication.url)):
         if uri is not None and not urlsplit(uri).scheme:
             raise ConfigError(f"{option} {uri}: not allowed; it takes a URI with its scheme, as https://example.org/a")
+        if uri is not None and redacted(uri) != uri:
+            raise ConfigError(f"{option} {uri}: it has a password or a token, and would be published; leave it out")
     try:
         date.fromisoformat(publication.date or "2000-01-01")
     except ValueError:

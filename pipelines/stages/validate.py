@@ -206,7 +206,7 @@ def _check_listed(out: OutputFolder, listed: Collection[str], manifest: dict[str
 def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Collection[str]) -> set[str]:
     """Return the files that the receipt names: what current units published, and all other files in OUT.
 
-    Beside a tokenizer that was built here, those are left out that its build did not write: `verify` takes none.
+    Beside a tokenizer, those are left out that are no part of it: `verify` takes none.
 
     Raises:
         IntegrityError: Naming a file whose name no receipt can have.
@@ -217,6 +217,10 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
         made = {output.path for receipt in built for output in receipt.outputs}
         made |= {f"tokenizer/{name}" for name in LOCKS}
         tokenizer = {name for name in tokenizer if name in made or is_unit_receipt(name, Stage.BUILD)}
+    else:
+        from tokenizer_build.own import names_of_tokenizer  # what trains comes with it
+
+        tokenizer &= {f"tokenizer/{name}" for name in names_of_tokenizer(read_manifest(session.out))}
     for receipt in session.current(Stage.SCAN) if built else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
     others = {name for name in listed if not name.startswith(_OWN_FOLDERS) and name not in (RECEIPT, SIGNATURE)}

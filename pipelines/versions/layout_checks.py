@@ -16,14 +16,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 
-from schemas.digests import same_json, sha256_file
+from pipelines.versions.name_checks import check_names
+from schemas.digests import parse_json, same_json, sha256_file
 from schemas.options import IngestOptions, RunOptions
 from schemas.reasons import Column, Dead, Filtered
 from schemas.tables import DATA_FORMAT_VERSION, PARTITIONED_WORDS, REJECTS, WORDS, is_annotated
 from schemas.units import REJECTS_PREFIX, Stage, is_unit_receipt
+from tokenizer_build.artifact import MANIFEST_JSON
 from tokenizer_build.decision_files import DECISIONS
 from tokenizer_build.lock import LOCKS
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
+from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, withdrawn_in
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.records.code import is_installed, names_versions
 from transforms.records.platforms import has_own_platforms
@@ -87,6 +90,7 @@ _FORMAT = str(DATA_FORMAT_VERSION).encode()
 def check_layout(run: RunUnits) -> Iterator[str]:
     """Yield every column, key, footer, reason and copy of a document that a run of this version does not write."""
     yield from _check_keys(run)
+    yield from check_names(run)
     yield from _check_options(run)
     yield from _check_tokenizer(run)
     for name in sorted(run.files):
@@ -94,9 +98,11 @@ def check_layout(run: RunUnits) -> Iterator[str]:
         if schema is not None:
             yield from _check_columns(run, name, schema)
     options = IngestOptions.model_validate(run.receipt["configs"]["ingest"])
+    withdrawals = withdrawn_in(run.out) if options.withdrawn and WITHDRAWN in run.files else None
     for name in sorted(run.files):
         if name.startswith(REJECTS_PREFIX):
             yield from check_reasons(run, name, options)
+            yield from _check_withdrawn(run, name, withdrawals)
     if not (options.readers or options.document_separator):
         yield from _check_extensions(run, options)
     if options.drop_duplicates:
@@ -126,9 +132,23 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
 
 
 def _check_tokenizer(run: RunUnits) -> Iterator[str]:
-    """Check that every file of a tokenizer that was built here is of its build, which may have got locks since."""
+    """Check that every file of a tokenizer is of its build, which may have got locks since; of others by its name."""
     made = {output.path for unit in run.by_stage[Stage.BUILD] for output in unit.outputs}
     others = {f"{_TOKENIZER}{name}" for name in LOCKS}
+    if not made and any(run.by_stage.values()):
+        counted = sorted(name for name in run.files if name.startswith("counts/"))
+        yield from (f"{run.out.where(name)}: no unit receipt of a build goes with the counts" for name in counted[:1])
+    if not made and is_installed(run.receipt["code"]):  # older versions copied whatever was beside a tokenizer
+        from tokenizer_build.own import names_of_tokenizer  # what trains comes with it
+
+        manifest = parse_json(run.out.read_bytes(f"{_TOKENIZER}{MANIFEST_JSON}"))
+        others |= {f"{_TOKENIZER}{name}" for name in names_of_tokenizer(manifest)}
+        strange = sorted(name for name in run.files if name.startswith(_TOKENIZER) and name not in others)
+        yield from (
+            f"{run.out.where(name)}: no file of a tokenizer; programs that look for it would read it"
+            for name in strange
+            if not is_unit_receipt(name, Stage.BUILD)
+        )
     for name in sorted(run.files) if made else ():
         if name.startswith(_TOKENIZER) and name not in made | others and not is_unit_receipt(name, Stage.BUILD):
             yield f"{run.out.where(name)}: no unit receipt names it as its output"
@@ -192,6 +212,20 @@ def check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[
         if column != Column.DEAD and (wrong := _denies(reason or column, path, num_bytes, options)):
             yield f"{run.out.where(name)}: {path} is {f'{column} {reason}'.rstrip()}, and {wrong}"
             break
+
+
+def _check_withdrawn(run: RunUnits, name: str, withdrawals: Withdrawals | None) -> Iterator[str]:
+    """Check that a list names what is withdrawn, as far as rejects say it: by path or project, or by what they lack."""
+    if withdrawals is None or withdrawals.counts["doc_ids"] or withdrawals.counts["licenses"]:
+        return
+    with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+        rows = table.read(["project", "path", "reason"], use_threads=False)
+    rows = rows.filter(pc.field("reason") == str(Filtered.WITHDRAWN))
+    for column in ("doc_id", "license"):
+        rows = rows.append_column(column, pa.array([""] * len(rows)))
+    named = {row for row, _ in withdrawals.find(rows)}
+    for row in sorted(set(range(len(rows))) - named)[:1]:
+        yield f"{run.out.where(name)}: {rows.column('path')[row]} is withdrawn, and {WITHDRAWN} does not name it"
 
 
 def _denies(reason: str, path: str, num_bytes: int, options: IngestOptions) -> str:

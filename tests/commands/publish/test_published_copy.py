@@ -185,3 +185,62 @@ def test_an_export_is_no_copy_of_a_run(run, cppmill, tmp_path):
     done = cppmill("verify", tmp_path / "bin", "--published", check=False)
     assert done.returncode == 2
     assert "--published: " in done.stderr
+
+
+def first_digest_false(value):
+    value["distribution"].insert(0, {**value["distribution"][0], "sha256": 64 * "0"})
+
+
+def another_place(value):
+    value["distribution"].append(
+        {"@type": "cr:FileObject", "@id": "more", "contentUrl": "https://example.org/x.parquet"}
+    )
+
+
+def another_column(value):
+    value["recordSet"][0]["field"][0]["source"]["extract"]["column"] = "path"
+
+
+def another_pattern(value):
+    for entry in value["distribution"]:
+        if entry["@type"] == "cr:FileSet":
+            entry["includes"] = "more/*.parquet"
+
+
+def another_license(value):
+    value["license"] = ["MIT"]
+
+
+@pytest.mark.parametrize(
+    "change", [first_digest_false, another_place, another_column, another_pattern, another_license]
+)
+def test_a_description_of_other_files_is_found(copy, change):
+    value = json.loads((copy / "croissant.json").read_bytes())
+    change(value)
+    (copy / "croissant.json").write_text(json.dumps(value))
+    assert library.verify(copy, published=True) == [f"{copy}/croissant.json: it does not describe this receipt"]
+
+
+@pytest.mark.parametrize("name", ["croissant.json", "provenance.json"])
+def test_a_key_that_is_there_twice_is_found(copy, name):
+    text = (copy / name).read_text()
+    (copy / name).write_text(text.replace("{", '{"subject": [], "distribution": [], ', 1))
+    assert library.verify(copy, published=True) == [f"{copy}/{name}: it does not describe this receipt"]
+
+
+def test_what_a_publisher_adds_is_free(run, copy, tmp_path):
+    publication = Publication(name="Other", url="https://example.org/a", creator="Me", date="2026-01-02")
+    list(write_provenance(str(run.out), tmp_path / "other", publication, builder="https://example.org/me"))
+    for name in ("croissant.json", "provenance.json"):
+        shutil.copy(tmp_path / "other" / name, copy)
+    assert library.verify(copy, published=True) == []
+
+
+@pytest.mark.parametrize("option", ["--url", "--builder"])
+def test_no_password_is_published(run, tmp_path, cppmill, option):
+    place = "https://me:secret@example.org/a"
+    done = cppmill("provenance", run.out, "--out", tmp_path / "card", option, place, check=False)
+    assert done.returncode == 2
+    assert "would be published" in " ".join(done.stderr.split())
+    assert "secret" not in done.stderr
+    assert not (tmp_path / "card").exists()

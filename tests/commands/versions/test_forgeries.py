@@ -99,18 +99,6 @@ def column(pattern, name, change):
     return forge
 
 
-def renamed(pattern, change):
-    """Return a forgery of a file's name, everywhere."""
-
-    def forge(out):
-        path = sorted(out.glob(pattern))[0]
-        path.rename(path.with_name(change(path.name)))
-        for file in (file for file in out.rglob("*.json") if ".cache" not in file.parts):
-            file.write_text(file.read_text().replace(f"/{path.name}", f"/{change(path.name)}"))
-
-    return forge
-
-
 def more_documents_in_the_ledger(value):
     for column_of, amount in (("documents", 1), ("bytes", 10)):
         value["ledger"][column_of]["dead"] = {"changed": amount}
@@ -147,14 +135,6 @@ def statistics(out):
 
 
 FORGERIES = {
-    "a token shard that readers of a folder leave out": (
-        renamed("tokens/part-*.parquet", "_{}".format),
-        ".parquet is not named as a unit of tokenize names its files",
-    ),
-    "a documents shard with another number": (
-        renamed("documents/part-*.parquet", lambda name: name.replace("-00000.", "-0.")),
-        "-0.parquet is not named as a unit of ingest names its files",
-    ),
     "content": (column("documents/part-*", "content", first_other_bytes), "bytes of content with SHA-256"),
     "license": (column("documents/part-*", "license", lambda values: ["MIT"] * len(values)), "there are licences"),
     "size of a document": (column("documents/part-*", "num_bytes", first_more), "its documents and rejects give"),
@@ -262,6 +242,113 @@ def test_what_a_run_of_this_version_does_not_write_is_found(copied_run, name):
     found = " ".join(verify(str(copied_run.out)))
     assert found
     assert message in found
+
+
+def move(out, old, new):
+    """Give a file another name, in all that names it."""
+    (out / new).parent.mkdir(parents=True, exist_ok=True)
+    (out / old).rename(out / new)
+
+    def rename_in_unit(value):
+        for output in value["outputs"]:
+            output["path"] = new if output["path"] == old else output["path"]
+        value["inputs"] = {new if name == old else name: digest for name, digest in value["inputs"].items()}
+
+    def rename_in_receipt(value):
+        value["files"] = {new if name == old else name: digest for name, digest in value["files"].items()}
+        for shard in value["dataset"]["shards"]:
+            shard["path"] = new if shard["path"] == old else shard["path"]
+        value["dataset"]["shards"].sort(key=lambda shard: shard["path"])
+
+    for path in out.rglob("_unit-*.json"):
+        rewrite(path, rename_in_unit)
+    rewrite(out / "receipt.json", rename_in_receipt)
+
+
+OTHER_NAMES = {
+    "hidden tokens": ("tokens/part-*", "tokens/_{}"),
+    "tokens of another extension": ("tokens/part-*", "tokens/{}.bak"),
+    "tokens with a column of a folder": ("tokens/part-*", "tokens/project=x/{}"),
+    "tokens of another key": ("tokens/part-*", f"tokens/part-{64 * '0'}.parquet"),
+    "documents in a folder": ("documents/part-*", "documents/part-x/{}"),
+    "documents of another extension": ("documents/part-*", "documents/{}.bak"),
+    "rejects of another extension": ("documents/rejects-*", "documents/rejects-x.txt"),
+    "counts of a shard": ("counts/parts/terms-*", "counts/parts/terms-x.parquet"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_a_file_of_another_name_is_found(copied_run, name):
+    pattern, new = OTHER_NAMES[name]
+    path = min(copied_run.out.glob(pattern))
+    receipt(code={"cppmill-core": "0.1.9"})(copied_run.out)
+    move(copied_run.out, path.relative_to(copied_run.out).as_posix(), new.format(path.name))
+    sign_again(copied_run.out)
+    assert "a run gives none of its files this name" in " ".join(verify(str(copied_run.out)))
+
+
+def test_counts_without_the_receipt_of_a_build_are_found(copied_run):
+    (built,) = units(copied_run.out, "tokenizer")
+    built.unlink()
+    name = built.relative_to(copied_run.out).as_posix()
+    rewrite(copied_run.out / "receipt.json", lambda value: value["files"].pop(name))
+    column("counts/terms*", "hits", first_more)(copied_run.out)
+    sign_again(copied_run.out)
+    assert "no unit receipt of a build goes with the counts" in " ".join(verify(str(copied_run.out)))
+
+
+@pytest.fixture
+def given_run(run, cppmill, tmp_path):
+    """A run with a given tokenizer, of documents in which places are replaced, from which a folder was withdrawn."""
+    sources, paths, gone = tmp_path / "sources", tmp_path / "paths", tmp_path / "gone.json"
+    for folder in ("p", "q"):
+        (sources / folder).mkdir(parents=True)
+    (sources / "p" / "a.cpp").write_text("// me@mail.net\nint a;\n")
+    (sources / "p" / "b.cpp").write_text("int b;\n")
+    (sources / "q" / "c.cpp").write_text("int c;\n")
+    paths.write_text("q/\n")
+    cppmill("withdraw", gone, "--paths", paths)
+    options = ("--tokenizer", run.out / "tokenizer", "--redact", "email", "--withdrawn", gone)
+    cppmill("run", sources, "--out", tmp_path / "given", *options)
+    assert verify(str(tmp_path / "given"), 1) == []
+    return tmp_path / "given"
+
+
+@pytest.mark.parametrize("name", ["chat_template.jinja", "vocab.json", "code.py", "more/tokenizer.json"])
+def test_a_strange_file_beside_a_given_tokenizer_is_found_and_not_named_by_a_run(given_run, name):
+    path = given_run / "tokenizer" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("{}")
+    rewrite(given_run / "receipt.json", lambda value: value["files"].update({f"tokenizer/{name}": ""}))
+    sign_again(given_run)
+    assert verify(str(given_run)) == [f"{path}: no file of a tokenizer; programs that look for it would read it"]
+
+
+def test_a_given_tokenizer_was_not_kept(given_run):
+    receipt(tokenizer={"kept": True})(given_run)
+    sign_again(given_run)
+    assert "no unit receipt that it was built" in " ".join(verify(str(given_run)))
+
+
+def test_rejects_are_withdrawn_only_if_the_list_names_them(given_run):
+    rewrite(given_run / "withdrawn.json", lambda value: value.update(paths=[64 * "0"]))
+    options(ingest={"withdrawn": f"sha256:{sha256_file(given_run / 'withdrawn.json')}"})(given_run)
+    sign_again(given_run)
+    assert "q/c.cpp is withdrawn, and withdrawn.json does not name it" in " ".join(verify(str(given_run)))
+
+
+def test_replacements_are_in_documents_that_were_altered(given_run):
+    receipt(code={"cppmill-core": "0.1.9"})(given_run)
+    column("documents/part-*", "redacted_emails", lambda counts: counts[::-1])(given_run)
+    sign_again(given_run)
+    assert "has replacements, and no source_doc_id" in " ".join(verify(str(given_run)))
+
+
+def test_replacements_are_of_kinds_that_the_options_name(given_run):
+    receipt(code={"cppmill-core": "0.1.9"})(given_run)
+    options(ingest={"redact": ["ip"]})(given_run)
+    sign_again(given_run)
+    assert "replacements of the kind email, which the options do not name" in " ".join(verify(str(given_run)))
 
 
 def test_files_beside_a_tokenizer_are_those_of_its_manifest(copied_run):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import cppmill_core
 import numpy as np
@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST, choose_share
-from schemas.options import FIND_LICENSES, IngestOptions, alters_content
+from schemas.options import FIND_LICENSES, IngestOptions, Redacted, alters_content
 from schemas.reasons import Column
-from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
+from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES, REDACTED_COLUMNS
 from transforms.filters.license_texts import HEAD_BYTES
 from transforms.filters.licenses import find_tags, names_license
 from transforms.filters.verdicts import ContentFilter, make_content_filter
@@ -156,6 +156,22 @@ class ContentCheck:
             for path, doc_id, source in named:
                 if source is not None and (source == doc_id or not HEX_DIGEST.fullmatch(source)):
                     yield f"{where}: {path} has source_doc_id {source!r}, which is no SHA-256 of other bytes"
+        if self.ingest.get("redact") and set(REDACTED_COLUMNS.names) <= set(rows.schema.names):
+            yield from self._check_redacted(rows, where)
+
+    def _check_redacted(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Check that what is replaced is of the kinds that the options name, and in documents that were altered."""
+        counts = {kind: rows.column(f"redacted_{kind}s").to_pylist() for kind in get_args(Redacted)}
+        sources = rows.column("source_doc_id").to_pylist() if "source_doc_id" in rows.schema.names else []
+        for row, source in enumerate(sources):
+            found = [kind for kind, column in counts.items() if column[row]]
+            path = rows.column("path")[row]
+            if strange := sorted(set(found).difference(self.ingest["redact"])):
+                yield f"{where}: {path} has replacements of the kind {strange[0]}, which the options do not name"
+            elif found and source is None and self.ingest["redact_with"] == "words":  # 0.0.0.0 stays what it is
+                yield f"{where}: {path} has replacements, and no source_doc_id"
+            elif source is not None and not (found or self.ingest.get("convert_wide_text")):
+                yield f"{where}: {path} has a source_doc_id, and nothing in it was replaced or converted"
 
 
 def is_repeatable(receipt: Mapping[str, Any]) -> bool:

@@ -14,15 +14,16 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.digests import parse_json, same_json
+from schemas.digests import parse_unique_json, same_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.units import RUN_STAGES, Stage
 from transforms.filters.kept_counts import added_columns, count_kept, sum_counts
 from transforms.filters.withdrawals import WITHDRAWN
-from transforms.records.croissant import CROISSANT
+from transforms.records.croissant import CROISSANT, Publication, make_croissant
 from transforms.records.exclusion import EXCLUSION, check_withdrawn, describe_exclusion
 from transforms.records.in_toto import PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB
@@ -80,7 +81,7 @@ def verify_published(out: OutputFolder, reading: Reading) -> list[str]:
             *check_facts(out, receipt),
             *_check_counts(run),
             *_check_exclusion(run),
-            *_check_described(out, receipt),
+            *_check_described(run),
         ]
         claims, unpaired = _pair(run)
         differences += unpaired
@@ -140,27 +141,47 @@ def _check_exclusion(run: RunUnits) -> Iterator[str]:
             yield f"{out.where(RECEIPT)}: its {EXCLUSION} is {receipt[EXCLUSION]}, the shards give {found}"
 
 
-def _check_described(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
-    """Compare the statement and the digests of the Croissant file with the receipt, if they are there."""
-    for name, describes in ((STATEMENT, _is_statement), (CROISSANT, _names_files)):
-        if not out.exists(name):
+def _check_described(run: RunUnits) -> Iterator[str]:
+    """Compare the statement and the Croissant file with those that are made of the receipt, if they are there."""
+    for name, is_of in ((STATEMENT, _is_statement), (CROISSANT, _is_description)):
+        if not run.out.exists(name):
             continue
         try:
-            is_of_receipt = describes(parse_json(out.read_bytes(name)), receipt)
+            is_of_receipt = is_of(run.out.read_bytes(name), run.receipt, _licenses(run))
         except MALFORMED:
             is_of_receipt = False
         if not is_of_receipt:
-            yield f"{out.where(name)}: it does not describe this receipt"
+            yield f"{run.out.where(name)}: it does not describe this receipt"
 
 
-def _is_statement(value: dict[str, Any], receipt: dict[str, Any]) -> bool:
-    builder = value["predicate"]["runDetails"]["builder"]["id"]
-    return same_json(value, make_statement(receipt, builder=builder))
+def _is_statement(data: bytes, receipt: dict[str, Any], licenses: Sequence[str]) -> bool:
+    """Return whether bytes are the statement of a run: whoever vouches for it is free."""
+    value = parse_unique_json(data)
+    return same_json(value, make_statement(receipt, builder=value["predicate"]["runDetails"]["builder"]["id"]))
 
 
-def _names_files(value: dict[str, Any], receipt: dict[str, Any]) -> bool:
-    found = {item["contentUrl"]: item["sha256"] for item in value["distribution"] if "sha256" in item}
-    return found == {name: digest for name, digest in published_files(receipt).items() if name != PLATFORM_VOCAB}
+def _is_description(data: bytes, receipt: dict[str, Any], licenses: Sequence[str]) -> bool:
+    """Return whether bytes are the Croissant file of a run: what its publisher adds is free, and its sentence."""
+    value = parse_unique_json(data)
+    creator = value.get("creator")
+    publication = Publication(
+        name=value["name"],
+        url=value.get("url"),
+        creator=None if creator is None else creator["name"],
+        date=value.get("datePublished"),
+    )
+    expected = make_croissant(receipt, publication, licenses=licenses, description=value["description"])
+    return same_json(value, expected)
+
+
+def _licenses(run: RunUnits) -> list[str]:
+    """Return the licences of the documents."""
+    found = set[str]()
+    for name in sorted(run.documents):
+        with run.out.open_ranges(name) as file, naming_damage(run.out.where(name)), pq.ParquetFile(file) as table:
+            names: list[Any] = pc.unique(table.read(["license"], use_threads=False).column("license")).to_pylist()
+        found.update(license_name for license_name in names if license_name is not None)
+    return sorted(found)
 
 
 def _pair(run: RunUnits) -> tuple[list[Claim], list[str]]:
