@@ -8,7 +8,11 @@ on a file system without unnamed files, leaves that part, which the next write o
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NOT_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
@@ -49,6 +53,48 @@ def write_file(path: Path, data: bytes) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def part_folder(target: Path) -> Iterator[Path]:
+    """Make an empty folder beside `target`, to be renamed to it; it goes if it is not.
+
+    A kill leaves it, and the next call for the same target empties it. Only one process has it at a time.
+
+    Raises:
+        BlockingIOError: If another process makes the same target.
+    """
+    part = target.with_name(f".{target.name}.part")
+    part.mkdir(exist_ok=True)
+    descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno == errno.EWOULDBLOCK:
+                raise
+            # A file system without locks of folders: only the rename decides.
+        if not _is_open(part, descriptor):
+            raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), str(part))
+        for left in part.iterdir():
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
+        try:
+            yield part
+        finally:
+            if _is_open(part, descriptor):
+                shutil.rmtree(part, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_open(path: Path, descriptor: int) -> bool:
+    """Return whether a name still leads to what is open."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False
 
 
 def _write_part(part: Path, data: bytes) -> None:

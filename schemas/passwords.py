@@ -29,7 +29,7 @@ _SIGNED_BY = {
 }
 """The parameter that signs a URL (AWS, Google, Alibaba, CloudFront, Azure), and the pattern of what belongs to it."""
 
-_QUERY = re.compile(r"(?P<plain>https?://[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
+_QUERY = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*://[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
 _USER = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<user>[^/?#@:\s]*):"
     r"(?P<password>[^/?#\s]*|(?!\d*[/?#:])[^\s'\"<>|@]*)@(?P<host>[^/?#@\s]*)",
@@ -74,9 +74,9 @@ def hide_secrets(url: str) -> str:
 def _hide_query(url: str) -> str:
     """Return the URL of a web server without its query, and keep it for `with_query`."""
     found = _QUERY.fullmatch(url)
-    if found is None:
+    if found is None or not url.lower().startswith(("http://", "https://")):
         return url
-    plain = _USER.sub(lambda user: f"{user['scheme']}://{user['host']}", found["plain"])
+    plain = _without_user(found["plain"])
     os.environ[QUERIES] = json.dumps({**_queries(), plain: found["query"]})
     return str(found["plain"])
 
@@ -104,7 +104,11 @@ def query_identity(url: str) -> str:
 def _is_secret(found: re.Match[str]) -> bool:
     """Return whether a query signs its URL, or was hidden of it."""
     names = {name.lower() for name, _ in parse_qsl(found["query"], keep_blank_values=True)}
-    return not names.isdisjoint(_SIGNED_BY) or found["plain"] in _queries()
+    return not names.isdisjoint(_SIGNED_BY) or _without_user(found["plain"]) in _queries()
+
+
+def _without_user(url: str) -> str:
+    return _USER.sub(lambda user: f"{user['scheme']}://{user['host']}", url)
 
 
 def _queries() -> dict[str, str]:

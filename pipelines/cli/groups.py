@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from pipelines.console.failures import Failure, print_failure
 from schemas.declarations import BEAM_OPTIONS
 from schemas.errors import ExitCode
+from schemas.passwords import redacted
 
 PROGRAM = "cppmill"
 ASKED = "_CPPMILL_COMPLETE"
@@ -52,6 +53,14 @@ class GroupedCommands(TyperGroup):
             print_failure(_usage_failure(error), as_json=True)
             raise SystemExit(int(ExitCode.USAGE)) from None
         raise SystemExit(code if isinstance(code, int) else int(ExitCode.DONE))
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's private classes
+        """Run the command; the parser writes its errors past the escaping, so they are made safe here."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            error.message = redacted(error.message)
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's private classes
         """Write the commands, each with the first line of its help."""

@@ -54,9 +54,10 @@ def check_beam_options(beam_options: Sequence[str], *, engine: str = "local") ->
         raise ConfigError(f"-- {' '.join(beam_options)}: {error}") from error
     if unknown:
         names = [name for action in parser._actions for name in action.option_strings]
-        nearest = difflib.get_close_matches(unknown[0].partition("=")[0], names, n=1)
+        name = unknown[0].partition("=")[0]  # the value may be a secret
+        nearest = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        raise ConfigError(f"-- {unknown[0]}: no option of Beam{hint}")
+        raise ConfigError(f"-- {name}: no option of Beam{hint}")
     if known.direct_running_mode == "multi_threading":
         raise ConfigError(
             "-- --direct_running_mode=multi_threading: not allowed, elements between its steps can arrive damaged; use "

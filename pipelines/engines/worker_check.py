@@ -21,6 +21,7 @@ from cppmill_core.byte_alphabet import BYTES_IN_ORDER, spell
 from cppmill_core.manifests import MANIFEST_FORMAT
 
 from schemas.errors import ConfigError
+from schemas.files import write_file
 from schemas.units import Unit
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from transforms.units.flow import FlatMap, Flow
@@ -94,8 +95,8 @@ def _write_tokenizer(folder: Path) -> None:
         "tokens": [],
         "reserved": [],
     }
-    (folder / TOKENIZER_JSON).write_bytes(content)
-    (folder / MANIFEST_JSON).write_text(json.dumps(manifest))
+    write_file(folder / TOKENIZER_JSON, content)
+    write_file(folder / MANIFEST_JSON, json.dumps(manifest).encode())
 
 
 def _place() -> str:

@@ -9,6 +9,7 @@ changes. The last commit has everything else and deletes old shards, so receipt 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,9 @@ from transforms.storage.hub import is_of_hub
 logger = module_logger(__name__)
 
 T = TypeVar("T")
+
+_TOKEN = re.compile(r"hf_\w+")
+"""A token, which messages about an invalid header contain."""
 
 ATTEMPTS = 5
 """How often a push goes on by itself after the Hub failed."""
@@ -208,7 +212,7 @@ def _failure(error: Exception, repository: Repository) -> CppmillError | None:
         return ConfigError(f"ORG/NAME {repository.name}: {cause}")
     if cause is None or not is_of_hub(cause):
         return None
-    reason = " ".join(str(cause).split())
+    reason = _TOKEN.sub("hf_***", " ".join(str(cause).split()))
     status = cause.response.status_code if isinstance(cause, HfHubHTTPError) else _SERVER_ERROR
     if status < _SERVER_ERROR:
         return ConfigError(f"{repository.name}: the Hub refuses it: {reason}; HF_TOKEN must be allowed to write there")

@@ -19,8 +19,9 @@ from configs.published import is_published
 from configs.runs import RunConfig
 from pipelines.engines.cache import engine_path
 from pipelines.stages.platforms import read_platforms
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, ResourceError
 from schemas.places import is_remote
+from schemas.resources import explain_refusal
 from transforms.records.versions import follow_current
 from transforms.sources.listing import check_source
 from transforms.storage.folder import OutputFolder
@@ -112,6 +113,9 @@ def write_adopted(
         write_directory(found, folder)
         tokenizer = cppmill_core.load_tokenizer(folder)
     except (OSError, cppmill_core.CoreError, ImportError) as error:
+        reason = explain_refusal(error, where=str(folder))
+        if reason is not None:
+            raise ResourceError(reason) from error
         raise ConfigError(str(error).replace(str(folder / TOKENIZER), str(source))) from error
     lines, lossy = _describe(tokenizer, found.manifest["kind"]), found.manifest.get(LOSSY)
     if lossy:

@@ -5,8 +5,6 @@ From the files of another program, or from a tokenizer directory, whose template
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from cppmill_core.manifests import MANIFEST, read_manifest
 from configs.outputs import check_parent
 from pipelines.stages.given import resolve_source, write_adopted
 from schemas.errors import ConfigError, VocabularyConfigError
+from schemas.files import part_folder
 from schemas.options import HfTemplate
 from tokenizer_build.artifact import copy_with_template
 
@@ -61,16 +60,15 @@ def _publish(out: Path, write: Callable[[Path], list[str]]) -> list[str]:
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"--out {out}: it exists already; name a new folder")
     check_parent(out, option="--out")
-    staged = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
     try:
-        lines = write(staged)
-        staged.chmod(0o755)
-        try:
-            staged.replace(out)
-        except OSError as error:
-            raise ConfigError(f"--out {out}: it exists by now; name a new folder") from error
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+        with part_folder(out) as staged:
+            lines = write(staged)
+            try:
+                staged.replace(out)
+            except OSError as error:
+                raise ConfigError(f"--out {out}: it exists by now; name a new folder") from error
+    except BlockingIOError as error:
+        raise ConfigError(f"--out {out}: another command makes it; wait for it, or name a new folder") from error
     return lines
 
 

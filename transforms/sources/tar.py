@@ -37,13 +37,22 @@ def iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     for header in _headers(blocks):
         archive.count_row()
         yield from _damage_before(archive, blocks, header)
-        if header.isreg() and not header.name.endswith("/"):
+        if _is_file(header):
             yield _member(archive, blocks, header)
             if blocks.tell() < header.end:
                 return
         elif not header.isdir():
             archive.leave_alone()
     yield from _damage_at_end(archive, blocks)
+
+
+def _is_file(header: _Header) -> bool:
+    """Return whether a member is a document: a regular file, or of a type that POSIX does not know and with data.
+
+    A name that ends in a slash is a folder's, unless there is data.
+    """
+    is_regular = header.isreg() or (header.type not in tarfile.SUPPORTED_TYPES and header.size > 0)
+    return is_regular and (header.size > 0 or not header.name.endswith("/"))
 
 
 class _Blocks:

@@ -47,7 +47,7 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     for info in _directory(archive, file):
         archive.count_row()
         name = _name(info)
-        if name.endswith("/"):
+        if name.endswith("/") and not info.file_size:
             continue
         if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
             archive.leave_alone()

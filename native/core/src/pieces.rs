@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::Result;
-use crate::pools::thread_pool;
+use crate::pools::{MAX_THREADS, thread_pool};
 
 /// Pieces of work that each thread gets, so that uneven rows even out.
 const PIECES_PER_THREAD: usize = 8;
@@ -15,6 +15,7 @@ const MIN_PIECE: usize = 64 << 10;
 /// Cuts rows of these sizes into runs of about the same size; one run for one thread.
 pub(crate) fn pieces(sizes: impl ExactSizeIterator<Item = usize> + Clone, threads: usize) -> Vec<Range<usize>> {
     let (rows, total) = (sizes.len(), sizes.clone().sum::<usize>());
+    let threads = threads.min(MAX_THREADS);
     let target = if threads <= 1 { usize::MAX } else { (total / (threads * PIECES_PER_THREAD)).max(MIN_PIECE) };
     let (mut ranges, mut start, mut size) = (Vec::new(), 0, 0);
     for (row, length) in sizes.enumerate() {
@@ -58,6 +59,7 @@ mod tests {
         assert_eq!(pieces(sizes.iter().copied(), 1).first(), Some(&(0..6)));
         assert_eq!(pieces(sizes.iter().copied(), 2), [0..2, 2..5, 5..6]);
         assert!(pieces(std::iter::empty(), 4).is_empty());
+        assert_eq!(pieces(sizes.iter().copied(), usize::MAX), pieces(sizes.iter().copied(), MAX_THREADS));
     }
 
     #[test]

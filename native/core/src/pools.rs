@@ -2,11 +2,15 @@
 
 use crate::{Error, ErrorKind, Result};
 
-/// Starts a pool of so many threads.
+/// The most threads of a pool: more than any machine has, and few enough to start.
+pub(crate) const MAX_THREADS: usize = 1024;
+
+/// Starts a pool of so many threads, `MAX_THREADS` at most.
 ///
 /// # Errors
 /// `Io` if they cannot be started.
 pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let threads = threads.min(MAX_THREADS);
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()

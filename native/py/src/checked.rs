@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
-use pyo3_arrow::PyRecordBatchReader;
+use pyo3_arrow::{PyArray, PyChunkedArray, PyRecordBatch, PyRecordBatchReader};
 
 use crate::errors::InvalidInputError;
 
@@ -16,13 +16,49 @@ pub struct Checked<T>(pub T);
 
 impl<'a, 'py, T> FromPyObject<'a, 'py> for Checked<T>
 where
-    T: FromPyObject<'a, 'py, Error = PyErr>,
+    T: FromPyObject<'a, 'py, Error = PyErr> + Import,
 {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        validate(&object)?;
-        object.extract().map(Self)
+        let is_checked = validate(&object)?;
+        let data: T = object.extract()?;
+        if !is_checked {
+            validate_imported(&data)?;
+        }
+        Ok(Self(data))
+    }
+}
+
+/// Data that was imported through the C data interface.
+pub trait Import {
+    /// # Errors
+    /// If offsets, views or text contradict each other.
+    fn validate(&self) -> Result<(), ArrowError>;
+}
+
+impl Import for PyArray {
+    fn validate(&self) -> Result<(), ArrowError> {
+        self.array().to_data().validate_full()
+    }
+}
+
+impl Import for PyChunkedArray {
+    fn validate(&self) -> Result<(), ArrowError> {
+        self.chunks().iter().try_for_each(|chunk| chunk.to_data().validate_full())
+    }
+}
+
+impl Import for PyRecordBatch {
+    fn validate(&self) -> Result<(), ArrowError> {
+        self.as_ref().columns().iter().try_for_each(|column| column.to_data().validate_full())
+    }
+}
+
+/// A reader's batches are checked when they are read.
+impl Import for PyRecordBatchReader {
+    fn validate(&self) -> Result<(), ArrowError> {
+        Ok(())
     }
 }
 
@@ -34,11 +70,12 @@ impl<T> Deref for Checked<T> {
     }
 }
 
-/// Lets data of pyarrow check itself: once it is imported, nothing tells how long its buffers are.
+/// Lets data of pyarrow check itself, and returns whether it did: once it is imported, nothing tells how long its buffers
+/// are.
 ///
 /// # Errors
 /// `InvalidInputError` if it is malformed.
-pub fn validate(object: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn validate(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_arrow = object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")?;
     if is_arrow && let Some(validate) = object.getattr_opt("validate")? {
         let py = object.py();
@@ -50,8 +87,17 @@ pub fn validate(object: &Bound<'_, PyAny>) -> PyResult<()> {
                 error
             }
         })?;
+        return Ok(true);
     }
-    Ok(())
+    Ok(false)
+}
+
+/// Checks data of a library that cannot check itself, as far as its own offsets tell how long its buffers are.
+///
+/// # Errors
+/// `InvalidInputError` if it is malformed.
+pub fn validate_imported(data: &impl Import) -> PyResult<()> {
+    data.validate().map_err(|error| InvalidInputError::new_err(format!("malformed Arrow data: {error}")))
 }
 
 impl Checked<PyRecordBatchReader> {

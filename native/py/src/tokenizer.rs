@@ -15,7 +15,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyInt, PySequence, PyString};
 use pyo3_arrow::{PyArray, PyChunkedArray, PyRecordBatch};
 
-use crate::checked::validate;
+use crate::checked::{Import, validate, validate_imported};
 use crate::control::Control;
 use crate::errors::{InvalidInputError, to_python, without_gil};
 use crate::interrupt::interruptible;
@@ -100,6 +100,14 @@ impl ControlOrText {
     }
 }
 
+/// Data that checked itself, or that is checked now.
+fn imported<T: Import>(data: T, is_checked: bool) -> PyResult<T> {
+    if !is_checked {
+        validate_imported(&data)?;
+    }
+    Ok(data)
+}
+
 /// Many texts.
 enum Documents {
     Array(PyArray),
@@ -111,12 +119,12 @@ impl<'py> FromPyObject<'_, 'py> for Documents {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        validate(&object)?;
+        let is_checked = validate(&object)?;
         if let Ok(array) = object.extract() {
-            return Ok(Self::Array(array));
+            return imported(array, is_checked).map(Self::Array);
         }
         if let Ok(chunks) = object.extract() {
-            return Ok(Self::Chunks(chunks));
+            return imported(chunks, is_checked).map(Self::Chunks);
         }
         let wanted = "documents must be an Arrow array of binary or strings, or a list of bytes or str";
         let texts = object.cast::<PySequence>().map_err(|_| type_error(&object, wanted))?;
@@ -157,8 +165,9 @@ impl<'py> FromPyObject<'_, 'py> for Lists {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let wanted = "ids must be an Arrow list array (of chunks, combine_chunks() makes one)";
-        validate(&object)?;
-        object.extract().map(Self).map_err(|_: PyErr| type_error(&object, wanted))
+        let is_checked = validate(&object)?;
+        let array = object.extract().map_err(|_: PyErr| type_error(&object, wanted))?;
+        imported(array, is_checked).map(Self)
     }
 }
 
@@ -173,9 +182,9 @@ impl<'py> FromPyObject<'_, 'py> for IdInput {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let wanted = "ids must be an Arrow array of integers or a list of int";
-        validate(&object)?;
+        let is_checked = validate(&object)?;
         if let Ok(array) = object.extract() {
-            return Ok(Self::Array(array));
+            return imported(array, is_checked).map(Self::Array);
         }
         let numbers = object.cast::<PySequence>().map_err(|_| type_error(&object, wanted))?;
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {

@@ -107,3 +107,12 @@ def test_a_hub_that_refuses_or_goes_on_failing_ends_a_push(run, hub_server, cppm
         assert message in done.stderr
         assert "hf_secret" not in done.stderr + done.stdout
     assert cppmill("push", "no name", run.out, check=False).returncode == 2
+
+
+def test_a_token_that_is_no_header_is_not_repeated(run, hub_server, cppmill, monkeypatch):
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setenv("HF_TOKEN", "hf_hush\nmore")
+    done = cppmill("push", NAME, run.out, check=False)
+    assert done.returncode != 0
+    assert "hf_***" in done.stderr
+    assert "hush" not in done.stdout + done.stderr

@@ -1,6 +1,7 @@
 """`cppmill adopt`: tokenizers of other programs as tokenizer directories, and whole runs with them."""
 
 import json
+import resource
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -8,6 +9,9 @@ import pytest
 from cppmill_core import load_tokenizer
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from pipelines.tokenizers.adopt import adopt_tokenizer
+from schemas.errors import ResourceError
 
 
 def texts(sources):
@@ -227,3 +231,10 @@ def test_an_adopted_directory_is_the_same_each_time(model, cppmill, tmp_path):
         cppmill("adopt", model, "--out", tmp_path / name)
     assert load_tokenizer(tmp_path / "a").digest == load_tokenizer(tmp_path / "b").digest
     assert (Path(tmp_path) / "a" / "tokenizer.model").read_bytes() == model.read_bytes()
+
+
+def test_a_disk_that_refuses_is_reported_with_the_folder_and_leaves_nothing(model, tmp_path, limited):
+    limited(resource.RLIMIT_FSIZE, 1000)
+    with pytest.raises(ResourceError, match=r"\.out\.part: a file may have no more bytes here"):
+        adopt_tokenizer(model, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

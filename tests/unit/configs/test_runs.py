@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -495,6 +497,15 @@ def test_a_file_to_edit_changes_nothing_until_a_comment_becomes_an_option(tmp_pa
     with pytest.raises(ConfigError, match="is not overwritten"):
         write_run_file(file)
     assert file.read_text() == "precious"
+
+
+def test_a_file_to_edit_that_cannot_be_written_whole_is_not_there(
+    tmp_path: Path, limited: Callable[[int, int], None]
+) -> None:
+    limited(resource.RLIMIT_FSIZE, 100)
+    with pytest.raises(ConfigError, match="mine.toml: cannot be written: File too large"):
+        write_run_file(tmp_path / "mine.toml")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_configuration_is_frozen_and_typed() -> None:

@@ -73,3 +73,29 @@ def test_a_batch_of_a_reader_is_checked_as_it_is_read() -> None:
     rows = batch(word=texts(), count=pa.array([1, 1], pa.uint64()))
     with pytest.raises(OSError, match="run 0: .*offset"):
         cppmill_core.merge_words([pa.RecordBatchReader.from_batches(rows.schema, [rows])]).read_all()
+
+
+class Imported:
+    """Data of a library that offers the C data interface, but cannot check itself."""
+
+    def __init__(self, data: pa.Array) -> None:
+        self.data = data
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self.data.__arrow_c_array__(requested_schema)
+
+
+@pytest.mark.parametrize("content", [texts, view])
+def test_data_that_cannot_check_itself_is_checked_too(directory: Path, content: Callable[[], pa.Array]) -> None:
+    tokenizer = cppmill_core.Tokenizer.from_dir(directory)
+    for call in (tokenizer.encode_batch, tokenizer.count_batch, tokenizer.count_control, cppmill_core.digest_contents):
+        with pytest.raises(cppmill_core.InvalidInputError, match="malformed Arrow data"):
+            call(Imported(content()))
+        call(Imported(pa.array([b"int x;"])))
+
+
+def test_lists_that_cannot_check_themselves_are_checked_too(directory: Path) -> None:
+    tokenizer = cppmill_core.Tokenizer.from_dir(directory)
+    for call in (tokenizer.decode_batch, tokenizer.digest_batch, tokenizer.byte_offsets):
+        with pytest.raises(cppmill_core.InvalidInputError, match="malformed Arrow data"):
+            call(Imported(lists()))

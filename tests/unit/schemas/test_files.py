@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas import files
-from schemas.files import read_regular, write_file
+from schemas.files import part_folder, read_regular, write_file
 
 
 @pytest.fixture(params=["unnamed files", "none"])
@@ -56,3 +56,24 @@ def test_what_may_have_no_end_is_not_read(tmp_path: Path) -> None:
             read_regular(tmp_path / name)
     (tmp_path / "file").write_bytes(b"a")
     assert read_regular(tmp_path / "file") == b"a"
+
+
+def test_a_folder_that_a_kill_left_is_emptied_and_made_again(tmp_path: Path) -> None:
+    left = tmp_path / ".a.part"
+    (left / "inner").mkdir(parents=True)
+    (left / "file").write_bytes(b"half")
+    with part_folder(tmp_path / "a") as part:
+        assert not list(part.iterdir())
+        (part / "file").write_bytes(b"whole")
+        part.rename(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_only_one_makes_a_folder_at_a_time_and_a_failure_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), part_folder(tmp_path / "a") as part:
+        (part / "file").write_bytes(b"one")
+        with pytest.raises(BlockingIOError), part_folder(tmp_path / "a"):
+            pass
+        assert (part / "file").read_bytes() == b"one"
+        raise KeyError
+    assert not list(tmp_path.iterdir())

@@ -109,3 +109,13 @@ def test_the_rest_of_a_query_says_which_file_it_is() -> None:
     assert len(names) == 2
     assert query_identity(hide_secrets("https://host/b.zip?sp=r"))
     assert redacted("https://example.com/?q=1") == "https://example.com/?q=1"
+
+
+def test_a_hidden_query_is_redacted_beside_a_password_too() -> None:
+    url = "https://me:secret@host/a.jsonl?token=hush"
+    hide_secrets(url)
+    assert redacted(f"no {url}: it is not there") == "no https://me:***@host/a.jsonl?*** it is not there"
+
+
+def test_a_signature_is_redacted_whatever_the_scheme() -> None:
+    assert redacted("abfs://c@host/a.jsonl?sv=1&sig=hush") == "abfs://c@host/a.jsonl?***"

@@ -4,7 +4,7 @@ use super::batches::Batches;
 use super::head::Head;
 use super::run_reader::RunReader;
 use super::sorted_words::SortedWords;
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// A sorted run that is read word by word; each has a current word until it ends.
 pub(super) enum Source {
@@ -117,7 +117,11 @@ impl Merge {
             if self.heads[winner] != head || self.sources[winner].word() != self.word {
                 return Ok(());
             }
-            self.count += self.sources[winner].count();
+            let count = self.sources[winner].count();
+            self.count = self.count.checked_add(count).ok_or_else(|| {
+                let word = self.word.escape_ascii();
+                Error::new(ErrorKind::Corrupt, format!("the counts of \"{word}\" add up to more than 64 bits hold"))
+            })?;
             self.sources[winner].advance()?;
             self.heads[winner] = self.sources[winner].head();
             self.replay(winner);

@@ -46,7 +46,7 @@ pub(super) fn digest_file(path: &[u8], max_bytes: u64, buffer: &mut Vec<u8>) -> 
         }
         buffer.resize(PIECE_BYTES, 0);
         loop {
-            let wanted = (max_bytes + 1 - digest.num_bytes).min(PIECE_BYTES as u64) as usize;
+            let wanted = max_bytes.saturating_add(1).saturating_sub(digest.num_bytes).min(PIECE_BYTES as u64) as usize;
             let num_bytes = read_some(&mut file, &mut buffer[..wanted])?;
             digest.add(&buffer[..num_bytes]);
             // A short read that ends at the size is the end of a file that nobody writes.
@@ -75,7 +75,7 @@ pub(super) fn read_file(path: &[u8], max_bytes: u64, place: &mut [u8]) -> Found 
             digest.add(place);
             return Ok(size);
         }
-        file.take(max_bytes + 1 - content.len() as u64).read_to_end(&mut content)?;
+        file.take(max_bytes.saturating_add(1).saturating_sub(content.len() as u64)).read_to_end(&mut content)?;
         digest.add(&content);
         Ok(content.len() as u64)
     };

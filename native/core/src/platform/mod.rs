@@ -31,6 +31,7 @@ use rayon::prelude::*;
 pub use document::Platforms;
 
 use crate::documents::{binaries, strings};
+use crate::pools::MAX_THREADS;
 use crate::{Error, ErrorKind, Result};
 use document::Finder;
 use rules::Rules;
@@ -81,7 +82,7 @@ impl PlatformDetector {
             return Err(Error::invalid("threads is 0; give 1 or more"));
         }
         let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
+            .num_threads(threads.min(MAX_THREADS))
             .build()
             .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))?;
         let one = |finder: &mut Finder<'_>, &(path, content): &(&str, &[u8])| finder.find(path, content);

@@ -27,7 +27,7 @@ pub(super) fn contents(documents: &RecordBatch) -> Result<Vec<&[u8]>> {
     Ok(contents)
 }
 
-/// Threads of their own for a scan.
+/// Threads of their own for a scan; a pool has a bound, so ask it how many there are.
 pub(super) fn scan_threads(threads: usize) -> Result<rayon::ThreadPool> {
     if threads == 0 {
         return Err(Error::invalid("threads is 0; a scan needs at least 1"));

@@ -144,6 +144,7 @@ impl Scanner {
     pub fn new(config: &str, threads: usize, budget: Budget) -> Result<Self> {
         let pool = scan_threads(threads)?;
         let plan = Arc::new(Plan::from_json(config)?);
+        let threads = pool.current_num_threads();
         let share_bytes = budget.memory_bytes / threads / PEAK_FACTOR;
         let workers = new_workers(&plan, threads, share_bytes);
         let [spilled_words, spilled_lines] = [budget.spill_dir.clone(), budget.spill_dir].map(Spill::new);

@@ -32,3 +32,9 @@ def test_one_command_is_made_if_the_first_word_names_it(
         assert len(app.registered_commands) > 1, "the command line itself stays whole"
     monkeypatch.setenv(ASKED, "complete_bash")
     assert narrowed(app, words) is app
+
+
+def test_an_argument_is_refused_without_its_password(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app(["trace", "https://me:hush@host/checkpoint"])
+    assert "https://me:***@host/checkpoint" in capsys.readouterr().err

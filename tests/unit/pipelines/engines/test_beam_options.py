@@ -29,3 +29,9 @@ def test_every_option_that_beam_knows_is_taken():
 @pytest.mark.parametrize("option", ["--object_reuse", "--execution_mode_for_batch=BATCH_FORCED"])
 def test_options_of_the_engine_itself_are_taken(option):
     check_beam_options([option], engine="flink")
+
+
+def test_the_value_of_an_unknown_option_is_not_repeated():
+    with pytest.raises(ConfigError, match="--azure_secret: no option of Beam") as found:
+        check_beam_options(["--azure_secret=hush"])
+    assert "hush" not in str(found.value)

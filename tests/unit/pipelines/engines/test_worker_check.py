@@ -1,5 +1,7 @@
 """A worker with another native core fails before its first unit, and says what to install."""
 
+import resource
+
 import cppmill_core
 import pytest
 
@@ -39,3 +41,10 @@ def test_units_are_passed_on():
 def test_a_worker_of_another_version_runs_no_unit():
     with pytest.raises(ConfigError, match=r"the launcher's has 9\.9\.9"):
         list(run_flow(check_workers("9.9.9"), [UNIT]))
+
+
+def test_a_refusal_of_the_disk_names_the_file(limited):
+    worker_check._encode_golden_text.cache_clear()
+    limited(resource.RLIMIT_FSIZE, 100)
+    with pytest.raises(OSError, match=r"File too large: '.*/tokenizer\.json'"):
+        check_worker(cppmill_core.__version__)

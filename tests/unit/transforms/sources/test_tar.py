@@ -280,3 +280,21 @@ def read_bytes(data: bytes) -> list[Document]:
     except DamageError as damage:
         found.append(archive.entry(damage.reason, damage.detail))
     return found
+
+
+def test_a_member_of_an_unknown_type_is_a_file_as_posix_wants_it(read: Any) -> None:
+    found = read("a.tar", member("b.cpp", b"Z", b"int x;"))
+    assert found.whole == {"b.cpp": b"int x;"}
+    assert not found.rest
+    assert not read("a.tar", member("b.cpp", b"Z", b"")).whole
+
+
+def test_a_name_that_ends_in_a_slash_is_counted_if_it_has_data(read: Any) -> None:
+    assert read("a.tar", member("b.cpp/", tarfile.REGTYPE, b"int x;")).rest == [("a.tar/b.cpp", "extension", 6)]
+    assert not read("a.tar", member("b.cpp/", tarfile.REGTYPE, b"")).rest
+
+
+def member(name: str, kind: bytes, data: bytes) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, len(data)
+    return info.tobuf(tarfile.USTAR_FORMAT) + data.ljust(-len(data) // 512 * -512, b"\0") + bytes(1024)

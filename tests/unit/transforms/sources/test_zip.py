@@ -223,3 +223,9 @@ def read_bytes(data: bytes) -> list[Document]:
     except DamageError as damage:
         found.append(archive.entry(damage.reason, damage.detail))
     return found
+
+
+def test_a_name_that_ends_in_a_slash_is_counted_if_it_has_data(archives: Any, read: Any) -> None:
+    found = read("a.zip", written([("folder.cpp/", b""), ("b.cpp/", b"int x;")], zipfile.ZIP_STORED, seekable=True))
+    assert not found.whole
+    assert found.rest == [("a.zip/b.cpp", "extension", 6)]

@@ -39,7 +39,8 @@ impl WordCounter {
         let pattern = Pattern::by_name(pattern)?;
         let pool = scan_threads(threads)?;
         let worker = |_| Worker { words: WordTotals::new(usize::MAX, None), starts: Starts::default() };
-        Ok(Self { pattern, pool, workers: (0..threads).map(worker).collect() })
+        let workers = (0..pool.current_num_threads()).map(worker).collect();
+        Ok(Self { pattern, pool, workers })
     }
 
     /// Counts every document of a batch with the column `content` (binary); others are ignored.
