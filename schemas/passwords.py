@@ -29,9 +29,18 @@ _SIGNED_BY = {
 }
 """The parameter that signs a URL (AWS, Google, Alibaba, CloudFront, Azure), and the pattern of what belongs to it."""
 
-_QUERY = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*://[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
+_SECRETS = re.compile("token|secret|passw|pwd|credential|api[-_]?key|access[-_]?key|private[-_]?key|auth|jwt|^key$|^code$")
+"""Names of parameters that give access by themselves, in lower case."""
+
+_ALONE = re.compile(
+    r"(?<![a-z0-9+.-])(?P<scheme>https?|ftps?|webdavs?|davs?|gits?):/{1,2}(?P<user>[^/?#@:\s'\"<>|]+)@(?=[^/?#@\s])",
+    re.I,
+)
+"""A user without a password, where that is how tokens are given: `https://TOKEN@host/a`."""
+
+_QUERY = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
 _USER = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<user>[^/?#@:\s]*):"
+    r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<slashes>/{1,2})(?P<user>[^/?#@:\s]*):"
     r"(?P<password>[^/?#\s]*|(?!\d*[/?#:])[^\s'\"<>|@]*)@(?P<host>[^/?#@\s]*)",
     re.I,
 )
@@ -41,16 +50,16 @@ _PLAIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#:\s]*(?::\d+)?", re.I)
 
 
 def has_password(url: str) -> bool:
-    """Return whether a URL has a password.
+    """Return whether a URL has a password, or a token in the place of the user.
 
     Example:
         >>> [has_password(f"sftp://{rest}") for rest in ("me:secret@host/a", "me:a/b@host", "host:22/a@b")]
         [True, True, False]
-        >>> has_password("github://org:repo@main/src")
-        False
+        >>> [has_password(url) for url in ("https://token@host/a", "sftp://me@host/a", "github://org:repo@main/src")]
+        [True, False, False]
     """
     found = _USER.search(url)
-    return found is not None and found["scheme"].lower() != "github"
+    return (found is not None and found["scheme"].lower() != "github") or _ALONE.search(url) is not None
 
 
 def redacted(text: str) -> str:
@@ -59,11 +68,14 @@ def redacted(text: str) -> str:
     Example:
         >>> redacted("no http://me:secret@host/a, no"), redacted("https://host/a.zip?Expires=9&Signature=secret")
         ('no http://me:***@host/a, no', 'https://host/a.zip?***')
+        >>> redacted("https://secret@host/a"), redacted("hf://datasets/a/b?token=secret")
+        ('https://***@host/a', 'hf://datasets/a/b?***')
     """
-    if "://" not in text:
+    if ":/" not in text:
         return text
     text = _QUERY.sub(lambda found: f"{found['plain']}?***" if _is_secret(found) else found[0], text)
-    return _USER.sub(lambda found: found[0] if not has_password(found[0]) else _plain(found, "***"), text)
+    text = _USER.sub(lambda found: found[0] if not has_password(found[0]) else _plain(found, "***"), text)
+    return _ALONE.sub(lambda found: f"{found[0][: found.start('user') - found.start()]}***@", text)
 
 
 def hide_secrets(url: str) -> str:
@@ -104,11 +116,13 @@ def query_identity(url: str) -> str:
 def _is_secret(found: re.Match[str]) -> bool:
     """Return whether a query signs its URL, or was hidden of it."""
     names = {name.lower() for name, _ in parse_qsl(found["query"], keep_blank_values=True)}
-    return not names.isdisjoint(_SIGNED_BY) or _without_user(found["plain"]) in _queries()
+    is_known = not names.isdisjoint(_SIGNED_BY) or _without_user(found["plain"]) in _queries()
+    return is_known or any(_SECRETS.search(name) for name in names)
 
 
 def _without_user(url: str) -> str:
-    return _USER.sub(lambda user: f"{user['scheme']}://{user['host']}", url)
+    plain = _USER.sub(lambda user: f"{user['scheme']}://{user['host']}", url)
+    return _ALONE.sub(lambda user: f"{user['scheme']}://", plain)
 
 
 def _queries() -> dict[str, str]:
@@ -118,6 +132,11 @@ def _queries() -> dict[str, str]:
 def hide_passwords(url: str) -> str:
     """Return a URL without user and password, and keep them for `user_of`."""
     found = _USER.search(url)
+    if found is None and (alone := _ALONE.search(url)):
+        rest = url[alone.end() :]
+        plain = f"{alone['scheme']}://{re.split('[/?#]', rest, maxsplit=1)[0]}"
+        os.environ[VARIABLE] = json.dumps({**_known(), plain: [alone["user"], ""]})
+        return f"{url[: alone.start()]}{alone['scheme']}://{rest}"
     if found is None or not has_password(url):
         return url
     plain = f"{found['scheme']}://{found['host']}"
@@ -139,12 +158,12 @@ def with_password(url: str) -> str:
 
 
 def _plain(found: re.Match[str], password: str) -> str:
-    return f"{found['scheme']}://{found['user']}:{password}@{found['host']}"
+    return f"{found['scheme']}:{found['slashes']}{found['user']}:{password}@{found['host']}"
 
 
 def _whole(plain: str, user: str, password: str) -> str:
     scheme, _, host = plain.partition("://")
-    return f"{scheme}://{user}:{password}@{host}"
+    return f"{scheme}://{user}:{password}@{host}" if password else f"{scheme}://{user}@{host}"
 
 
 def _known() -> dict[str, list[str]]:
