@@ -137,21 +137,46 @@ def read_lock(directory: Path) -> Lock:
 
 
 def _check_held(path: Path, text: str) -> None:
-    """Refuse locks that do not begin with the lines that they had after each release."""
-    releases, lines, released = path.with_name(RELEASES_NAME), _entries(text), list[str]()
+    """Refuse a lock that does not begin with the lines that it had after each release, or has more lines of one.
+
+    Releases of earlier versions of cppmill have no comment; those after the first that has one have theirs.
+    """
+    releases, lines = path.with_name(RELEASES_NAME), _entries(text)
     if not releases.is_file():
         return
-    for line in releases.read_bytes().decode("utf-8", "replace").splitlines():
+    advice = f"restore both {LOCK_NAME} and {RELEASES_NAME} from version control"
+    last, commented, count, released = "", "", 0, list[str]()
+    for line in filter(None, releases.read_bytes().decode("utf-8", "replace").splitlines()):
         held = _HELD.fullmatch(line)
-        if held is None:
-            released += _entries(line)
+        if held is None and line.startswith("#"):
             continue
-        count = int(held["count"])
+        if held is None:
+            _check_commented(releases, last, commented, advice)
+            last = line.partition("\t")[0]
+            released.append(line)
+            continue
+        if held["version"] != last or last == commented or int(held["count"]) < count:
+            raise VocabularyConfigError(
+                f"{releases}: {line[:_SHOWN]!r} is not behind the line of that release, or has fewer lines; {advice}"
+            )
+        commented, count = last, int(held["count"])
         if len(lines) < count or _digest(lines[:count] + released) != held["digest"]:
             raise VocabularyConfigError(
                 f"{path}: its first {count:,} lines, or those of {RELEASES_NAME}, are not those that there were after "
-                f"the release {held['version'][:_SHOWN]}; restore both files from version control"
+                f"the release {held['version'][:_SHOWN]}; {advice}"
             )
+    _check_commented(releases, last, commented, advice)
+    versions = {line.partition("\t")[0] for line in released}
+    added = {line.rpartition("\t")[2] for line in lines[count:]} & {*versions, PUBLISHED} if commented else set()
+    if added:
+        raise VocabularyConfigError(f"{path}: it has got lines of {min(added)} since that was released; {advice}")
+
+
+def _check_commented(releases: Path, last: str, commented: str, advice: str) -> None:
+    if commented and last != commented:
+        raise VocabularyConfigError(
+            f"{releases}: the release {last[:_SHOWN]} has no line that says what {LOCK_NAME} had after it; {advice}"
+        )
 
 
 def _entries(text: str) -> list[str]:
@@ -170,19 +195,17 @@ def _parse(text: str) -> Lock:
 
 
 def check_lock(lock: Lock, vocabulary: Vocabulary) -> None:
-    """Check that no file of the vocabulary moves or reuses a locked id, and that fixed tokens can have these ids.
+    """Check that no file of the vocabulary moves or reuses a locked id, and that each is in a band.
 
     A locked token that no file holds any more is legal: its id is reserved from then on.
 
     Raises:
         VocabularyConfigError: Naming each token, its id, and both places.
     """
-    last = BANDS[-1].last
     problems = [
-        f"{entry.source}: {entry.token!r} has the locked id {entry.id}, and fixed ids end at {last}; restore "
-        f"{LOCK_NAME} from version control"
+        f"{entry.source}: {entry.token!r} has id {entry.id}, which is in no band; restore the file from version control"
         for entry in lock.entries
-        if entry.id > last
+        if entry.id > BANDS[-1].last
     ]
     for token in vocabulary.tokens:
         by_token, by_id = lock.by_token.get(token.token), lock.by_id.get(token.id)
@@ -218,7 +241,7 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
         VocabularyConfigError: If the version was used before or is malformed, the tokenizer disagrees with the lock, or
             its manifest has a token that is not where its band is.
     """
-    with _alone(directory):
+    with alone(directory):
         return _release(directory, tokenizer, version)
 
 
@@ -273,8 +296,8 @@ def _check_bands(manifest: Mapping[str, Any], tokenizer: Path) -> None:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Wait for other releases in a folder; the lock is the folder's own, so it leaves no file."""
+def alone(directory: Path) -> Iterator[None]:
+    """Wait for others that change a vocabulary folder; the lock is the folder's own, so it leaves no file."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

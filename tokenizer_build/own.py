@@ -28,7 +28,7 @@ from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
 from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.lint import Finding, Severity, Split, lint_vocabulary, load_vocabulary
-from tokenizer_build.lock import LOCK_NAME, LOCKS, PUBLISHED, read_lock, read_releases
+from tokenizer_build.lock import LOCK_NAME, LOCKS, PUBLISHED, alone, read_lock, read_releases
 from tokenizer_build.vocabulary import INHERITED, VOCABULARY_JSON, Match, Vocabulary, band_file_paths, nearest
 
 OWN_TOML = "own.toml"
@@ -151,6 +151,14 @@ def add_tokens(
     """
     if not (directory / INHERITED).is_dir():
         raise VocabularyConfigError(f"{directory}: not made by `cppmill vocab init`; begin one with it")
+    head = {"category": category, "match": match, "api_prefixes": list(api_prefixes)}
+    with alone(directory):  # each reads what is there, so of two at once one would be lost
+        return _add_tokens(directory, names, split, keep=keep, band=band, head=head)
+
+
+def _add_tokens(
+    directory: Path, names: Iterable[str], split: Split, *, keep: bool, band: str, head: Mapping[str, Any]
+) -> Addition:
     vocabulary, lock = load_vocabulary(directory)
     given = dict.fromkeys(names)
     new = [name for name in given if name not in vocabulary.by_token]
@@ -160,8 +168,7 @@ def add_tokens(
     free = _enough_ids(free_ids(vocabulary, lock.by_id, band), band, len(new) - len(locked))
     added = {locked[name] if name in locked else next(free): name for name in new}
     if added or elsewhere:
-        head = {"category": category, "match": match, "api_prefixes": list(api_prefixes), "elsewhere": elsewhere}
-        _append_checked(directory, _group({**head, "keep": keep}, added), band, split)
+        _append_checked(directory, _group({**head, "elsewhere": elsewhere, "keep": keep}, added), band, split)
     return Addition(added, tuple(elsewhere), tuple(name for name in known if name not in elsewhere))
 
 

@@ -161,7 +161,7 @@ def test_a_line_of_a_release_that_there_was_none_of_is_an_error(tiny_vocabulary:
 def test_a_locked_id_behind_those_of_fixed_tokens_is_named(tiny_vocabulary: Path) -> None:
     lock = tiny_vocabulary / "ids.lock"
     lock.write_text(lock.read_text() + '"gone"\t99999\tpublished\n')
-    with pytest.raises(VocabularyConfigError, match=r"ids\.lock:2: 'gone' has the locked id 99999, and fixed ids end"):
+    with pytest.raises(VocabularyConfigError, match=r"ids\.lock:2: 'gone' has id 99999, which is in no band"):
         load_vocabulary(tiny_vocabulary)
     errors = [found.message for found in lint_vocabulary(tiny_vocabulary, split) if found.severity is Severity.ERROR]
     assert len(errors) == 1 and "99999" in errors[0]

@@ -309,7 +309,7 @@ def test_releases_are_held_too(tiny_vocabulary: Path, tmp_path: Path, change: st
         "dropped": [*lines[:2], *lines[4:]],
     }[change]
     releases.write_text("\n".join(lines))
-    with pytest.raises(VocabularyConfigError, match=r"or those of releases\.lock, .* the release (1|2)\.0"):
+    with pytest.raises(VocabularyConfigError, match=r"releases\.lock.*; restore both"):
         read_lock(tiny_vocabulary)
 
 
@@ -324,3 +324,41 @@ def test_a_release_that_was_interrupted_between_the_two_files_is_repeated(
     (tiny_vocabulary / "releases.lock").write_bytes(before)
     assert release_vocabulary(tiny_vocabulary, two, "2.0") == 0
     assert (tiny_vocabulary / "releases.lock").read_bytes() == after
+
+
+RELEASES = {
+    "the comment of the last": lambda lines: lines[:-1],
+    "the comment of the first, behind that of the last": lambda lines: [lines[0], lines[2], lines[3], lines[1]],
+    "the releases exchanged": lambda lines: lines[2:] + lines[:2],
+    "another version in a comment": lambda lines: [*lines[:-1], lines[-1].replace("after 2.0", "after 1.0")],
+    "a comment twice": lambda lines: [*lines, lines[-1]],
+}
+
+
+@pytest.mark.parametrize("change", RELEASES.values(), ids=RELEASES)
+def test_each_release_has_the_comment_that_it_left(
+    tiny_vocabulary: Path, tmp_path: Path, change: Callable[..., list[str]]
+) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto", 65: "const"}), "2.0")
+    releases = tiny_vocabulary / "releases.lock"
+    lines = releases.read_text().splitlines()
+    releases.write_text("\n".join(change(lines)))
+    with pytest.raises(VocabularyConfigError, match=r"releases\.lock.*; restore both ids\.lock and releases\.lock"):
+        read_lock(tiny_vocabulary)
+
+
+@pytest.mark.parametrize("version", ["1.0", "published"])
+def test_a_lock_gets_no_lines_of_what_was_released(tiny_vocabulary: Path, tmp_path: Path, version: str) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    with (tiny_vocabulary / "ids.lock").open("a") as lock:
+        lock.write(f'"more"\t70\t{version}\n')
+    with pytest.raises(VocabularyConfigError, match=f"it has got lines of {version} since"):
+        read_lock(tiny_vocabulary)
+
+
+def test_a_locked_id_is_in_a_band(tiny_vocabulary: Path) -> None:
+    with (tiny_vocabulary / "ids.lock").open("a") as lock:
+        lock.write('"more"\t99999\tpublished\n')
+    with pytest.raises(VocabularyConfigError, match="'more' has id 99999, which is in no band"):
+        load_vocabulary(tiny_vocabulary)

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -288,3 +289,11 @@ def test_a_vocabulary_of_ones_own_begins_with_the_published_lines_of_the_lock_al
     init_vocabulary(SHIPPED, tmp_path / "own")
     assert {entry.version for entry in read_lock(SHIPPED).entries} == {"published", "cppmill-1"}
     assert {entry.version for entry in read_lock(tmp_path / "own").entries} == {"published"}
+
+
+def test_of_names_added_at_once_none_is_lost(own: Path) -> None:
+    names = [f"acme_{number}" for number in range(6)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        found = list(pool.map(lambda name: add_tokens(own, [name], category="acme", split=WORDS).added, names))
+    assert sorted(name for added in found for name in added.values()) == names
+    assert set(names) <= read_vocabulary(own).by_token.keys()
