@@ -29,7 +29,9 @@ _SIGNED_BY = {
 }
 """The parameter that signs a URL (AWS, Google, Alibaba, CloudFront, Azure), and the pattern of what belongs to it."""
 
-_SECRETS = re.compile("token|secret|passw|pwd|credential|api[-_]?key|access[-_]?key|private[-_]?key|auth|jwt|^key$|^code$")
+_SECRETS = re.compile(
+    "token|secret|passw|pwd|credential|api[-_]?key|access[-_]?key|private[-_]?key|auth|jwt|^key$|^code$"
+)
 """Names of parameters that give access by themselves, in lower case."""
 
 _ALONE = re.compile(
