@@ -38,6 +38,7 @@ def iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
         archive.count_row()
         yield from _damage_before(archive, blocks, header)
         if _is_file(header):
+            header.name = header.name.rstrip("/")
             yield _member(archive, blocks, header)
             if blocks.tell() < header.end:
                 return

@@ -52,7 +52,7 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
             archive.leave_alone()
             continue
-        yield _member(archive, file, info, name)
+        yield _member(archive, file, info, name.rstrip("/"))
 
 
 def _directory(archive: Archive, file: BinaryIO) -> list[zipfile.ZipInfo]:

@@ -289,9 +289,9 @@ def test_a_member_of_an_unknown_type_is_a_file_as_posix_wants_it(read: Any) -> N
     assert not read("a.tar", member("b.cpp", b"Z", b"")).whole
 
 
-def test_a_name_that_ends_in_a_slash_is_counted_if_it_has_data(read: Any) -> None:
-    assert read("a.tar", member("b.cpp/", tarfile.REGTYPE, b"int x;")).rest == [("a.tar/b.cpp", "extension", 6)]
-    assert not read("a.tar", member("b.cpp/", tarfile.REGTYPE, b"")).rest
+def test_a_name_that_ends_in_a_slash_is_a_document_if_it_has_data(read: Any) -> None:
+    assert read("a.tar", member("b.cpp/", tarfile.REGTYPE, b"int x;")).whole == {"b.cpp": b"int x;"}
+    assert not read("a.tar", member("b.cpp/", tarfile.REGTYPE, b"")).whole
 
 
 def member(name: str, kind: bytes, data: bytes) -> bytes:

@@ -225,7 +225,7 @@ def read_bytes(data: bytes) -> list[Document]:
     return found
 
 
-def test_a_name_that_ends_in_a_slash_is_counted_if_it_has_data(archives: Any, read: Any) -> None:
+def test_a_name_that_ends_in_a_slash_is_a_document_if_it_has_data(archives: Any, read: Any) -> None:
     found = read("a.zip", written([("folder.cpp/", b""), ("b.cpp/", b"int x;")], zipfile.ZIP_STORED, seekable=True))
-    assert not found.whole
-    assert found.rest == [("a.zip/b.cpp", "extension", 6)]
+    assert found.whole == {"b.cpp": b"int x;"}
+    assert not found.rest
