@@ -1,4 +1,8 @@
-"""Types of the compiled module."""
+"""Types of the compiled module.
+
+Arrow data is checked before it is read. Data of a library that cannot check itself (it has no `validate`) is checked as
+far as its offsets and views tell; no check can prove that its last offset lies within its buffer.
+"""
 
 import os
 from collections.abc import Sequence
