@@ -239,3 +239,19 @@ def test_a_manifest_with_anything_in_it_is_refused_or_loaded(directory, place, v
         assert str(error)
     finally:
         file.write_text(json.dumps(promises))
+
+
+OF_NO_BUILD = {
+    "another file": (lambda promises: promises["files"].update({"code.py": hashlib.sha256(b"").hexdigest()}), "code.py"),
+    "a key of a token": (lambda promises: promises["tokens"][100].update(note=1), "has the key 'note'"),
+    "a range backwards": (lambda promises: promises["reserved"].append([9, 5]), "reserved ranges are not in order"),
+    "a range twice": (lambda promises: promises["reserved"].append(promises["reserved"][-1]), "are not in order"),
+}
+
+
+@pytest.mark.parametrize("name", OF_NO_BUILD)
+def test_what_no_build_writes_in_a_manifest_is_named(directory, promise, name):
+    function, message = OF_NO_BUILD[name]
+    (directory / "code.py").write_text("")
+    with pytest.raises(cppmill_core.CoreError, match=message):
+        cppmill_core.load_tokenizer(promise(function))

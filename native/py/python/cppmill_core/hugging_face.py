@@ -24,6 +24,7 @@ import pyarrow as pa
 from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError, Tokenizer
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, LOSSY, TOKENIZER, describe_ids, named_ids, read_manifest
+from cppmill_core.manifests.adopted import check_adopted
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import ADDED, MAX_SEGMENT_BYTES, WORD, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.token_table import Integers, TokenTable
@@ -52,6 +53,9 @@ _MARGIN = 1 << 12
 _NFC = "it puts text in NFC (`normalizer`)"
 """What the manifest of a lossy tokenizer says."""
 
+_MAX_IDS = 1 << 24
+"""Most ids of a tokenizer: each that is unused takes time and memory."""
+
 _REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 """Settings of a model with which the tokens of a word vary or are not its bytes."""
 
@@ -71,6 +75,7 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
     """
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
+    check_adopted(folder, manifest)
     try:
         return Tokenizer.from_dir(path, digest)
     except CoreError as error:
@@ -116,6 +121,8 @@ def describe_hugging_face(file: Path, rules: Mapping[str, Any], *, allow_lossy: 
     control = {str(token["content"]): int(token["id"]) for token in added if token["special"]}
     used = {*rules["model"]["vocab"].values(), *(int(token["id"]) for token in added)}
     size = max(used) + 1
+    if not 0 < size <= _MAX_IDS:
+        raise InvalidInputError(f"{file}: its largest id is {size - 1}; a tokenizer may have {_MAX_IDS:,} ids")
     unused = [id_ for id_ in range(size) if id_ not in used]
     return {
         "kind": HUGGING_FACE,
@@ -292,12 +299,16 @@ def open_tokenizer(content: str) -> Any:  # noqa: ANN401 - an optional package
 
     Raises:
         ImportError: The package is not installed.
+        CorruptDataError: The package does not read it.
     """
     try:
         package = importlib.import_module("tokenizers")
     except ImportError as error:
         raise ImportError(f"a tokenizer of the kind {HUGGING_FACE!r} needs tokenizers: install it") from error
-    return package.Tokenizer.from_str(content)
+    try:
+        return package.Tokenizer.from_str(content)
+    except Exception as error:  # of no class of its own
+        raise CorruptDataError(f"not a tokenizer that tokenizers reads ({error})") from error
 
 
 def _steps(rule: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:

@@ -1,8 +1,11 @@
 """Byte-level BPE of other programs: ids equal those of `tokenizers`, any bytes encode, lossy ones are refused."""
 
+import hashlib
 import json
 import pickle
+import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 import cppmill_core
 import pyarrow as pa
 import pytest
-from cppmill_core import AnyTokenizer, Tokenizer, hugging_face, load_tokenizer, open_any
+from cppmill_core import AnyTokenizer, CoreError, Tokenizer, hugging_face, load_tokenizer, open_any
 from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.byte_alphabet import CHARACTERS
 from cppmill_core.manifests import BOS, EOS
@@ -457,3 +460,54 @@ def test_unused_ids_are_reserved_and_have_no_text(peer: Peer, tmp_path: Path) ->
     write_directory(source, tmp_path / "out")
     made = load_tokenizer(tmp_path / "out")
     assert (made.vocab_size, made.token_bytes(3005), made.token_bytes(3010)) == (3011, None, b" hole")
+
+
+def change_rules(change: Callable[[Any], object]) -> Callable[[Any, Any], object]:
+    return lambda rules, manifest: change(rules)
+
+
+def change_manifest(**values: Any) -> Callable[[Any, Any], object]:
+    return lambda rules, manifest: manifest.update(values)
+
+
+FALSE: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "a key": (change_manifest(note=1), "it has the key 'note'"),
+    "a key of builds": (change_manifest(profile="other"), "it has the key 'profile'"),
+    "another size": (change_manifest(vocab_size=7), "its vocab_size are not"),
+    "another role": (change_manifest(roles={"<FIM>": 0}), "<FIM> is no role"),
+    "a name of a control token": (lambda rules, manifest: manifest["tokens"][0].update(token="<X>"), "its tokens are"),
+    "a key of a control token": (lambda rules, manifest: manifest["tokens"][0].update(note=1), "its tokens are not"),
+    "tokens at random": (change_rules(lambda rules: rules["model"].update(dropout=0.1)), "`model.dropout` is set"),
+    "no pre-tokenizer": (change_rules(lambda rules: rules.update(pre_tokenizer=None)), "no ByteLevel pre-tokenizer"),
+    "no kind of model": (change_rules(lambda rules: rules["model"].update(type=5)), "its model is 5"),
+    "merges of three": (change_rules(lambda rules: rules["model"]["merges"].append(["a", "b", "c"])), "not a tokenizer"),
+    "a huge id": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=2**32 - 1)), "may have 16,777,216 ids"),
+    "an id below 0": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=-1)), "."),
+    "an id of two tokens": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=300)), "the same id"),
+    "an id that is no whole number": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=300.5)), "."),
+}
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_a_directory_with_true_digests_that_adopting_would_not_give_is_not_loaded(
+    directory: Path, tmp_path: Path, name: str
+) -> None:
+    change, message = FALSE[name]
+    folder = shutil.copytree(directory, tmp_path / "copy")
+    rules, manifest = (json.loads((folder / file).read_bytes()) for file in ("tokenizer.json", "manifest.json"))
+    change(rules, manifest)
+    (folder / "tokenizer.json").write_text(json.dumps(rules))
+    manifest["files"] = {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in manifest["files"]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CoreError, match=message):
+        load_tokenizer(folder)
+
+
+def test_a_directory_names_no_other_files(directory: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(directory, tmp_path / "copy")
+    (folder / "code.py").write_text("")
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["files"]["code.py"] = hashlib.sha256(b"").hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CoreError, match=r"code\.py is no file of such a tokenizer"):
+        load_tokenizer(folder)

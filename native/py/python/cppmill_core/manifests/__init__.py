@@ -13,13 +13,13 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling
-from cppmill_core.manifests.side_files import find_added, find_false
+from cppmill_core.manifests.side_files import CONFIG, ROLES_FILE, find_added, find_false
 from cppmill_core.protocol import AnyTokenizer
 
 __all__ = [
@@ -61,6 +61,8 @@ _KEYS = {"bands", "files", "format", "hf_template", "pattern", "profile", "reser
     "vocabulary",
 }
 """The keys of the manifest of a build."""
+
+_TOKEN_KEYS = {"id", "token", "strength", "band"}
 
 _STRENGTHS = ("control", "pinned", "atomic")
 """What is promised about a fixed token."""
@@ -264,6 +266,13 @@ def _check_roles(manifest: Mapping[str, Any]) -> Iterator[str]:
 def _check_keys(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Check that the manifest of a build has only keys that a build writes; others are of adopted tokenizers."""
     yield from (f"{MANIFEST} has the key {key!r}, which no build writes" for key in sorted(manifest.keys() - _KEYS))
+    strange = sorted(manifest["files"].keys() - {TOKENIZER, CONFIG, ROLES_FILE})
+    yield from (f"{MANIFEST} lists {name}, which no build writes" for name in strange)
+    for token in manifest["tokens"]:
+        yield from (f"{MANIFEST}: id {token['id']} has the key {key!r}" for key in sorted(token.keys() - _TOKEN_KEYS))
+    ends = list(chain.from_iterable(manifest["reserved"]))
+    if ends != sorted(ends) or any(end == first for (_, end), (first, _) in pairwise(manifest["reserved"])):
+        yield f"{MANIFEST}: the reserved ranges are not in order"
     if not isinstance(manifest.get("profile", ""), str):
         yield f"{MANIFEST}: the profile {manifest['profile']!r} is no name"
 
