@@ -242,7 +242,10 @@ def test_a_manifest_with_anything_in_it_is_refused_or_loaded(directory, place, v
 
 
 OF_NO_BUILD = {
-    "another file": (lambda promises: promises["files"].update({"code.py": hashlib.sha256(b"").hexdigest()}), "code.py"),
+    "another file": (
+        lambda promises: promises["files"].update({"code.py": hashlib.sha256(b"").hexdigest()}),
+        "code.py",
+    ),
     "a key of a token": (lambda promises: promises["tokens"][100].update(note=1), "has the key 'note'"),
     "a range backwards": (lambda promises: promises["reserved"].append([9, 5]), "reserved ranges are not in order"),
     "a range twice": (lambda promises: promises["reserved"].append(promises["reserved"][-1]), "are not in order"),

@@ -480,9 +480,9 @@ FALSE: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "tokens at random": (change_rules(lambda rules: rules["model"].update(dropout=0.1)), "`model.dropout` is set"),
     "no pre-tokenizer": (change_rules(lambda rules: rules.update(pre_tokenizer=None)), "no ByteLevel pre-tokenizer"),
     "no kind of model": (change_rules(lambda rules: rules["model"].update(type=5)), "its model is 5"),
-    "merges of three": (change_rules(lambda rules: rules["model"]["merges"].append(["a", "b", "c"])), "not a tokenizer"),
-    "a huge id": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=2**32 - 1)), "may have 16,777,216 ids"),
-    "an id below 0": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=-1)), "."),
+    "merges of three": (change_rules(lambda rules: rules["model"]["merges"].append(list("abc"))), "not a tokenizer"),
+    "a huge id": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=2**32 - 1)), "its largest id is"),
+    "an id below zero": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=-1)), "."),
     "an id of two tokens": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=300)), "the same id"),
     "an id that is no whole number": (change_rules(lambda rules: rules["model"]["vocab"].update(zzzzq=300.5)), "."),
 }
