@@ -24,7 +24,6 @@ import pyarrow as pa
 from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError, Tokenizer
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, LOSSY, TOKENIZER, describe_ids, named_ids, read_manifest
-from cppmill_core.manifests.adopted import check_adopted
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import ADDED, MAX_SEGMENT_BYTES, WORD, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.token_table import Integers, TokenTable
@@ -75,7 +74,6 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
     """
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
-    check_adopted(folder, manifest)
     try:
         return Tokenizer.from_dir(path, digest)
     except CoreError as error:

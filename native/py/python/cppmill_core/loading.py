@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
-from cppmill_core.manifests import HUGGING_FACE, MANIFEST, SENTENCEPIECE, check_agreement
+from cppmill_core.manifests import HUGGING_FACE, MANIFEST, SENTENCEPIECE, check_agreement, read_manifest
 from cppmill_core.protocol import AnyTokenizer
 
 __all__ = ["load_tokenizer", "open_any"]
@@ -64,15 +64,18 @@ def _load(path: str | os.PathLike[str], digest: str | None) -> AnyTokenizer:
     kind = _kind(Path(path))
     if kind is None:
         return Tokenizer.from_dir(path, digest)
+    if kind not in (SENTENCEPIECE, HUGGING_FACE):
+        raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
+    from cppmill_core.adoption import check_adopted
+
+    check_adopted(Path(path), read_manifest(Path(path), digest)[1])
     if kind == SENTENCEPIECE:
         from cppmill_core.sentencepiece import load_sentencepiece
 
         return load_sentencepiece(path, digest)
-    if kind == HUGGING_FACE:
-        from cppmill_core.hugging_face import load_hugging_face
+    from cppmill_core.hugging_face import load_hugging_face
 
-        return load_hugging_face(path, digest)
-    raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
+    return load_hugging_face(path, digest)
 
 
 def _kind(folder: Path) -> str | None:

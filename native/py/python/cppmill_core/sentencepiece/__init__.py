@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.manifests import BOS, EOS, LOSSY, SENTENCEPIECE, describe_ids, named_ids, read_manifest
-from cppmill_core.manifests.adopted import check_adopted
 from cppmill_core.segments import MAX_SEGMENT_BYTES, WORD, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.sentencepiece.lossy import LossyTokenizer
 from cppmill_core.sentencepiece.proto import SPACE, Model, ModelType, PieceType, read_model
@@ -63,7 +62,6 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
     """
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
-    check_adopted(folder, manifest)
     data = (folder / MODEL).read_bytes()
     model, lossy = read_admitted_model(data, where=str(folder / MODEL), allow_lossy=LOSSY in manifest)
     if manifest.get(LOSSY, []) != lossy:
