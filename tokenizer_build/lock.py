@@ -3,7 +3,8 @@
 `ids.lock` is append-only text, one line per id: the token as a JSON string, the id, and the first version that had it,
 separated by tabs. A locked id is never moved or reused. `releases.lock` beside it has one line per release: version and
 tokenizer digest. A comment under it says how many lines `ids.lock` had then, and their SHA-256, so that no line of them
-is lost, exchanged or edited. Only `release_vocabulary` writes the two files.
+is lost, exchanged or edited. It also has the SHA-256 of the releases so far. Only `release_vocabulary` writes the two
+files. Both of an earlier release are as good as the present ones: only version control knows which are the last.
 
 Releases of a user bind builds too: what they lock, a scan never cuts. Releases of the vocabulary that comes with
 cppmill (`cppmill-1`) only pin ids, as every user's scan decides for itself which tokens are worth one.
@@ -16,7 +17,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -26,6 +27,7 @@ from typing import Any
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
+from tokenizer_build.bands import DOMAIN, MORPHEMES
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, parse_id, read_vocabulary
 
 LOCK_NAME = "ids.lock"
@@ -49,8 +51,13 @@ _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")
 _SHOWN = 80
 """How many characters of a line that is not of the form messages show."""
 
-_HELD = re.compile(r"# after (?P<version>\S+): (?P<count>\d{1,9}) lines of ids\.lock, SHA-256 (?P<digest>[0-9a-f]{64})")
-"""What a release says of `ids.lock`; locks of earlier versions of cppmill do not have it."""
+_HELD = re.compile(
+    r"# after (?P<version>\S+): (?P<count>\d{1,9}) lines of ids\.lock, SHA-256 (?P<digest>[0-9a-f]{64})"
+    r"(?:, releases (?P<releases>[0-9a-f]{64}))?"
+)
+"""What a release says of both files; locks of earlier versions of cppmill do not have it."""
+
+_AFTER = "# after "
 
 
 @dataclass(frozen=True)
@@ -133,17 +140,45 @@ def read_lock(directory: Path) -> Lock:
 
 
 def _check_held(path: Path, text: str) -> None:
-    """Refuse a lock that does not begin with the lines that it had after each release."""
-    releases, lines = path.with_name(RELEASES_NAME), _entries(text)
+    """Refuse locks that do not have, at the beginning, the lines that they had after each release."""
+    releases = path.with_name(RELEASES_NAME)
     if not releases.is_file():
         return
-    for held in filter(None, map(_HELD.fullmatch, releases.read_bytes().decode("utf-8", "replace").splitlines())):
-        count = int(held["count"])
-        if len(lines) < count or _digest(lines[:count]) != held["digest"]:
-            raise VocabularyConfigError(
-                f"{path}: its first {count:,} lines are not those that it had after the release "
-                f"{held['version'][:_SHOWN]}; restore both {LOCK_NAME} and {RELEASES_NAME} from version control"
-            )
+    problem = _find_lost(releases.read_bytes().decode("utf-8", "replace").splitlines(), _entries(text))
+    if problem:
+        raise VocabularyConfigError(
+            f"{path}: {problem}; restore both {LOCK_NAME} and {RELEASES_NAME} from version control"
+        )
+
+
+def _find_lost(releases: Iterable[str], lines: list[str]) -> str:
+    """Return what is wrong with the lines of the two files, by the comments under releases; "" if nothing is.
+
+    Once a release has a comment, every later one has. What `ids.lock` has besides is of a release that was interrupted.
+    """
+    named, is_held, held = list[str](), True, 0
+    for line in filter(None, releases):
+        found = _HELD.fullmatch(line)
+        if not line.startswith("#"):
+            if not is_held and held:
+                return f"{RELEASES_NAME} has no comment under {named[-1][:_SHOWN]!r}"
+            named.append(line)
+            is_held = False
+        elif line.startswith(_AFTER):
+            if found is None or not named or named[-1].partition("\t")[0] != found["version"] or is_held:
+                return f"{RELEASES_NAME} has {line[:_SHOWN]!r}, which is not of the release before it"
+            is_held, count = True, int(found["count"])
+            if not held <= count <= len(lines) or _digest(lines[:count]) != found["digest"]:
+                version = found["version"][:_SHOWN]
+                return f"its first {count:,} lines are not those that it had after the release {version}"
+            if found["releases"] not in (None, _digest(named)):
+                return f"the releases up to {found['version'][:_SHOWN]} are not those that there were"
+            held = count
+    if held and not is_held:
+        return f"{RELEASES_NAME} has no comment under {named[-1][:_SHOWN]!r}"
+    versions = {PUBLISHED, *(line.partition("\t")[0] for line in named)}
+    added = next((line for line in lines[held:] if line.rpartition("\t")[2] in versions), "") if held else ""
+    return f"the line {added[:_SHOWN]!r} was added after its release" if added else ""
 
 
 def _entries(text: str) -> list[str]:
@@ -225,8 +260,14 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     Lock.from_entries((*lock.entries, *added))
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
     held = _entries((directory / LOCK_NAME).read_text(encoding="utf-8"))
-    comment = f"# after {version}: {len(held)} lines of {LOCK_NAME}, SHA-256 {_digest(held)}"
-    _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}", comment])
+    line = f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"
+    present = directory / RELEASES_NAME
+    so_far = _entries(present.read_text(encoding="utf-8") if present.is_file() else "")
+    comment = (
+        f"{_AFTER}{version}: {len(held)} lines of {LOCK_NAME}, SHA-256 {_digest(held)}, "
+        f"releases {_digest([*so_far, line])}"
+    )
+    _append(present, [line, comment])
     return len(added)
 
 
@@ -275,8 +316,8 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
         tokenizer: The tokenizer directory; only its manifest is read.
 
     Raises:
-        VocabularyConfigError: For the first token that has another id, or the first id that has another token; for a
-            tokenizer that records another vocabulary of the user's own, or lacks one where this is one.
+        VocabularyConfigError: For the first token that has another id or is not there, or the first id that has another
+            token; for a tokenizer that records another vocabulary of the user's own, or lacks one where this is one.
     """
     vocabulary = read_vocabulary(directory)
     manifest = parse_json((tokenizer / "manifest.json").read_bytes())
@@ -293,6 +334,36 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
                     f"{tokenizer}: {token['token']!r} has id {token['id']}, but {fixed.source} = {fixed.token!r}; "
                     f"release a tokenizer that was built from {directory}"
                 )
+        if token["token"] not in vocabulary.by_token:
+            raise VocabularyConfigError(
+                f"{tokenizer}: {token['token']!r}, id {token['id']}, is no token of {directory}; release a tokenizer "
+                f"that was built from {directory}"
+            )
+
+
+def check_complete(directory: Path, tokenizer: Path, token_bytes: Callable[[int], bytes | None]) -> None:
+    """Refuse a tokenizer whose manifest leaves out a fixed token that it has: its id would not be pinned.
+
+    In bands that a scan may cut, a learned token can have the id of a name that was cut; there, only tokens of earlier
+    releases are looked for.
+
+    Args:
+        directory: The vocabulary folder.
+        tokenizer: The tokenizer directory.
+        token_bytes: Returns the bytes of an id of the loaded tokenizer.
+
+    Raises:
+        VocabularyConfigError: For the first token that is left out.
+    """
+    named = {token["id"] for token in parse_json((tokenizer / "manifest.json").read_bytes())["tokens"]}
+    locked = read_lock(directory).binding.by_token
+    for token in read_vocabulary(directory).tokens:
+        is_cut = token.band.name in (DOMAIN, MORPHEMES) and token.token not in locked
+        if token.id not in named and not is_cut and token_bytes(token.id) == token.token.encode():
+            raise VocabularyConfigError(
+                f"{tokenizer}: id {token.id} is {token.token!r}, and its manifest leaves it out of the fixed tokens; "
+                "restore the tokenizer, or build it again"
+            )
 
 
 @lru_cache(maxsize=4)

@@ -307,3 +307,44 @@ def test_a_release_that_was_interrupted_between_the_two_files_is_repeated(
     (tiny_vocabulary / "releases.lock").write_bytes(before)
     assert release_vocabulary(tiny_vocabulary, two, "2.0") == 0
     assert (tiny_vocabulary / "releases.lock").read_bytes() == after
+
+
+LOST: dict[str, tuple[Callable[[list[str], list[str]], object], str]] = {
+    "a line with its comment": (lambda ids, releases: (ids.pop(), releases.pop()), "has no comment under '2.0"),
+    "a comment of another form": (
+        lambda ids, releases: releases.append(releases.pop().replace("SHA-256", "SHA-1")),
+        "which is not of the release before it",
+    ),
+    "a release": (lambda ids, releases: releases.pop(2), "which is not of the release before it"),
+    "the order of releases": (lambda ids, releases: releases.reverse(), "which is not of the release before it"),
+    "a line of a release that is over": (
+        lambda ids, releases: ids.append('"new"\t71\t2.0'),
+        "was added after its release",
+    ),
+    "a published line": (lambda ids, releases: ids.append('"new"\t71\tpublished'), "was added after its release"),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_two_releases_left_is_not_changed_in_either_file(tiny_vocabulary: Path, tmp_path: Path, name: str) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto", 70: "goto"}), "2.0")
+    files = [tiny_vocabulary / "ids.lock", tiny_vocabulary / "releases.lock"]
+    change, message = LOST[name]
+    lines = [file.read_text().splitlines() for file in files]
+    change(*lines)
+    for file, found in zip(files, lines, strict=True):
+        file.write_text("".join(f"{line}\n" for line in found))
+    with pytest.raises(VocabularyConfigError, match=message):
+        read_lock(tiny_vocabulary)
+
+
+def test_two_releases_do_not_exchange_their_digests(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto", 70: "goto"}), "2.0")
+    one, two = read_releases(tiny_vocabulary).values()
+    file = tiny_vocabulary / "releases.lock"
+    file.write_text(file.read_text().replace(one, "x").replace(two, one).replace("x\n", f"{two}\n"))
+    assert list(read_releases(tiny_vocabulary).values()) == [two, one]
+    with pytest.raises(VocabularyConfigError, match="the releases up to 1.0 are not those that there were"):
+        read_lock(tiny_vocabulary)

@@ -78,6 +78,8 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
             raise
         reason = str(error).removeprefix(f"{folder / TOKENIZER}: ")
     rules = read_rules(folder / TOKENIZER)
+    if lossy := lossy_rules(rules):
+        raise CorruptDataError(f"{folder / TOKENIZER}: no tokenizer that `cppmill adopt` takes: {'; '.join(lossy)}")
     if LOSSY in manifest:
         raise InvalidInputError(
             f"{folder / TOKENIZER}: only the native core puts text in NFC, and it does not know this tokenizer: "
@@ -162,7 +164,10 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
         ("it normalises text (`normalizer` is set)", any(step.get("type") != "NFC" for step in normalizers)),
         *((f"`model.{name}` is set", bool(model.get(name))) for name in _REFUSED),
         ("it has no token for some byte", any(character not in model["vocab"] for character in CHARACTERS)),
+        ("an added token is empty", not all(token["content"] for token in rules["added_tokens"])),
+        ("two of its tokens have the same id", len(set(model["vocab"].values())) < len(model["vocab"])),
         *(_lost_by(token, model["vocab"]) for token in rules["added_tokens"] if not token["special"]),
+        *(_hidden_by(name) for name in sorted(_made_tokens(model) & _special_names(rules))),
     ]
     return [message for message, is_wrong in wrong if is_wrong]
 
@@ -195,6 +200,20 @@ def _lost_by(token: Mapping[str, Any], vocab: Mapping[str, int]) -> tuple[str, b
     return f"its added token {name!r} is also the token of other bytes", spelled
 
 
+def _special_names(rules: Mapping[str, Any]) -> set[str]:
+    return {token["content"] for token in rules["added_tokens"] if token["special"]}
+
+
+def _made_tokens(model: Mapping[str, Any]) -> set[str]:
+    """Return the tokens that text can become: those of bytes, and those that merges make."""
+    merges = (merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"])
+    return {*CHARACTERS, *("".join(merge) for merge in merges)}
+
+
+def _hidden_by(name: str) -> tuple[str, bool]:
+    return f"its special token {name!r} is also a token of text, which would have none then", True
+
+
 def surrounding_tokens(file: Path) -> dict[str, int]:
     """Return the tokens that `tokenizers` puts around a text by default, with their ids.
 
@@ -222,6 +241,9 @@ def _without_words(rules: Mapping[str, Any]) -> dict[str, Any]:
 def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]:
     """Return the bytes of each id; None for special tokens, unused ids and tokens not in the byte alphabet."""
     added = {token["id"]: token for token in rules["added_tokens"]}
+    largest = max([*added, *rules["model"]["vocab"].values()], default=0)
+    if largest >= vocab_size:
+        raise CorruptDataError(f"{TOKENIZER}: a token has id {largest}, not below vocab_size {vocab_size}")
     tokens: list[bytes | None] = [None] * vocab_size
     alphabet = frozenset(CHARACTERS)
     for token, id_ in rules["model"]["vocab"].items():

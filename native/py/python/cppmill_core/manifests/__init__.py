@@ -62,8 +62,20 @@ _KEYS = {"bands", "files", "format", "hf_template", "pattern", "profile", "reser
 }
 """The keys of the manifest of a build."""
 
+_KEYS_OF_KINDS = {
+    SENTENCEPIECE: {"files", "format", "kind", "lossy", "pattern", "profile", "reserved", "roles", "tokens", "trainer"},
+    HUGGING_FACE: {"files", "format", "kind", "lossy", "reserved", "roles", "run", "tokens"},
+}
+"""The keys of the manifests of other kinds, besides `vocab_size`."""
+
 _STRENGTHS = ("control", "pinned", "atomic")
 """What is promised about a fixed token."""
+
+_BAND_STRENGTHS = (*_STRENGTHS, "reserved", "learned")
+"""What is promised about the ids of a band."""
+
+_PROMISED = {*((strength, strength) for strength in _STRENGTHS), ("pinned", "atomic")}
+"""Strengths of fixed tokens with those of their bands; what is no identifier is only pinned in an atomic band."""
 
 _ALPHABET = frozenset(CHARACTERS)
 _AGREEING: set[str] = set()
@@ -196,6 +208,7 @@ def _find_problems(folder: Path, manifest: Mapping[str, Any], tokenizer: AnyToke
     """Yield every promise of a manifest that a loaded tokenizer does not keep."""
     yield from _check_tokens(manifest, tokenizer)
     yield from _check_roles(manifest)
+    yield from _check_kind(manifest)
     if manifest.get("kind") != SENTENCEPIECE:
         rules = _read_rules(folder / TOKENIZER)
         yield from _check_names(manifest, rules)
@@ -208,6 +221,8 @@ def _find_problems(folder: Path, manifest: Mapping[str, Any], tokenizer: AnyToke
             yield from _check_merges(manifest, rules)
             yield from _check_flags(rules)
             yield from find_false(folder, manifest)
+        else:
+            yield from _check_adopted(manifest, rules)
 
 
 @dataclass(frozen=True)
@@ -219,6 +234,8 @@ class _Rules:
     added: Mapping[str, int]
     flags: Mapping[str, Mapping[str, Any]]
     """Of each added token, what it has besides id and content."""
+    ids: frozenset[int]
+    """The ids of added tokens, special or not."""
 
 
 def _read_rules(file: Path) -> _Rules:
@@ -229,7 +246,8 @@ def _read_rules(file: Path) -> _Rules:
     flags = {token["content"]: {**unset, **token} for token in rules["added_tokens"]}
     for found in flags.values():
         del found["id"], found["content"]
-    return _Rules(rules["model"]["vocab"], merges, added, flags)
+    ids = frozenset(token["id"] for token in rules["added_tokens"])
+    return _Rules(rules["model"]["vocab"], merges, added, flags, ids)
 
 
 def _check_tokens(manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Iterator[str]:
@@ -257,8 +275,40 @@ def _check_roles(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Check that the roles of an adopted tokenizer are control tokens: text that begins documents would be text."""
     control, roles = named_ids(manifest)
     for role, id_ in roles.items():
+        if role not in (BOS, EOS):
+            yield f"{MANIFEST}: {role!r} is no role"
         if id_ not in control.values():
             yield f"{MANIFEST}: the role {role} has id {id_}, which is no control token"
+
+
+def _check_kind(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check that a manifest with a kind is one of that kind: less is checked of it than of the manifest of a build."""
+    if "kind" not in manifest:
+        return
+    keys = _KEYS_OF_KINDS.get(manifest["kind"])
+    if keys is None:
+        yield f"{MANIFEST}: the kind {manifest['kind']!r} is none"
+        return
+    strange = sorted(manifest.keys() - keys - {"vocab_size"})
+    yield from (f"{MANIFEST} has the key {key!r}, which no {manifest['kind']} has" for key in strange)
+    fixed = [token["id"] for token in manifest["tokens"] if token["strength"] != "control"]
+    yield from (f"{MANIFEST}: id {id_} is fixed, and a {manifest['kind']} has only control tokens" for id_ in fixed)
+
+
+def _check_adopted(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
+    """Check that the names of an adopted tokenizer have an id each, or none, and that added tokens have text."""
+    names: dict[int, str] = {}
+    for name, id_ in rules.vocab.items():
+        if id_ in names:
+            yield f"id {id_} is both {names[id_]!r} and {name!r}"
+        names[id_] = name
+    silent = set(chain.from_iterable(range(first, last + 1) for first, last in manifest["reserved"]))
+    lacking = set(range(manifest["vocab_size"])).difference(names, rules.ids, silent)
+    yield from (f"id {id_} has no token, and is not reserved" for id_ in sorted(lacking))
+    if "" in rules.flags:
+        yield "an added token is empty"
+    made = {*CHARACTERS, *(left + right for left, right in rules.merges)}
+    yield from (f"the control token {name!r} is also a token of text" for name in sorted(made & rules.added.keys()))
 
 
 def _check_keys(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -272,15 +322,32 @@ def _check_bands(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Check that fixed tokens are listed once each, with a strength that they can have, in a band that has their id."""
     if "bands" not in manifest:
         return
+    yield from _check_borders(manifest)
     bands = {band["name"]: band for band in manifest["bands"]}
     ids = [token["id"] for token in manifest["tokens"]]
     yield from (f"{MANIFEST} lists id {id_} twice" for id_, count in Counter(ids).items() if count > 1)
     for token in manifest["tokens"]:
-        band = bands.get(token["band"], {"first": 0, "last": -1})
+        band = bands.get(token["band"], {"first": 0, "last": -1, "strength": None})
         if not band["first"] <= token["id"] <= band["last"]:
             yield f"{MANIFEST}: id {token['id']} is not in the band {token['band']!r}"
         if token["strength"] not in _STRENGTHS:
             yield f"{MANIFEST}: id {token['id']} has the strength {token['strength']!r}"
+        elif (token["strength"], band["strength"]) not in _PROMISED:
+            yield f"{MANIFEST}: id {token['id']} is {token['strength']}, and its band {band['strength']}"
+
+
+def _check_borders(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check that bands ascend without overlapping, each with a name of its own, and hold ids that there are."""
+    names, following = set[str](), 0
+    for band in manifest["bands"]:
+        if band["name"] in names:
+            yield f"{MANIFEST} has two bands {band['name']!r}"
+        if not following <= band["first"] <= band["last"] < manifest["vocab_size"]:
+            yield f"{MANIFEST}: the band {band['name']!r} is out of place, from {band['first']} to {band['last']}"
+        if band["strength"] not in _BAND_STRENGTHS:
+            yield f"{MANIFEST}: the band {band['name']!r} has the strength {band['strength']!r}"
+        names.add(band["name"])
+        following = max(following, band["last"] + 1)
 
 
 def _shown(tokenizer: AnyTokenizer, id_: int) -> str:
