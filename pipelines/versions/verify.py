@@ -145,6 +145,9 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
     with out.open_local_folder("tokenizer") as folder:
         manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
         if any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"]):
+            kind = receipt["configs"]["build"].get("kind", "bpe")
+            if (manifest.get("kind") or "bpe") != kind.partition("-")[0]:
+                yield f"{place}: its kind is {manifest.get('kind')}, the options of the receipt say {kind}"
             for name in ("vocab_size", "profile"):
                 found, said = manifest.get(name), receipt["configs"]["build"].get(name)
                 if name in manifest and not same_json(found, said):
