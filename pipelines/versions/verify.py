@@ -18,6 +18,7 @@ from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
 from pipelines.versions.part_checks import check_parts
+from pipelines.versions.record_checks import check_records
 from schemas.digests import parse_json, same_json
 from schemas.errors import ConfigError, CppmillError, IntegrityError
 from schemas.options import REENCODED
@@ -102,6 +103,7 @@ def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> l
             *check_counts(units, remerge=reading.reencode >= 1),
             *check_parts(units),
             *_check_build(units, recount=reading.reencode >= 1),
+            *check_records(folder, receipt),
         ]
     except IntegrityError as error:
         return [str(error)]
