@@ -343,6 +343,31 @@ def test_rejects_have_reasons_that_the_options_give():
     assert not is_possible("duplicate", "", IngestOptions(drop_duplicates=False))
 
 
+LEDGERS = {
+    "a key": (lambda ledger: ledger["documents"].update(lost=0), "its ledger has keys that no run writes"),
+    "a reason": (
+        lambda ledger: [
+            *(ledger[of].update({"in": ledger[of]["in"] + 1}) for of in ("documents", "bytes")),
+            *(ledger[of]["filtered"].update(secret=1) for of in ("documents", "bytes")),
+        ],
+        "its ledger has filtered secret, which the options do not give",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_the_ledger_of_a_copy_is_one_that_its_options_give(copied_run, name):
+    """A copy of what is published has neither rejects nor unit receipts to compare it with."""
+    change, message = LEDGERS[name]
+    rewrite(copied_run.out / "receipt.json", lambda value: change(value["ledger"]))
+    sign_again(copied_run.out)
+    for folder in ("units", "proofs", "counts"):
+        shutil.rmtree(copied_run.out / folder)
+    for file in (*copied_run.out.glob("documents/rejects-*"), *copied_run.out.glob("tokenizer/_unit-*")):
+        file.unlink()
+    assert message in " ".join(verify(str(copied_run.out), published=True))
+
+
 def test_a_document_that_is_kept_twice_is_found(tmp_path):
     for number, names in enumerate((["a" * 64, "b" * 64], ["c" * 64, "a" * 64])):
         path = tmp_path / f"documents/part-{number}.parquet"
