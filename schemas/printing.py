@@ -20,6 +20,16 @@ def printable(text: str) -> str:
     return _escaped(text, lambda character: repr(character)[1:-1])
 
 
+def one_line(text: str) -> str:
+    r"""Return a text with escapes for line ends and tabs too: a name of a file may have them.
+
+    Example:
+        >>> one_line("a\n\tb")
+        'a\\n\\tb'
+    """
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def printable_json(text: str) -> str:
     r"""Return JSON text that means the same, with JSON's escapes in place of every character that is not printed.
 

@@ -118,7 +118,9 @@ def find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tup
         return
     missing = [name for name in DIGESTED_FILES if name not in manifest["files"]]
     yield from ((name, "missing in the manifest; a build writes it") for name in missing)
-    if missing:
+    lacking = [key for key in ("bands", "pattern", "profile") if key not in manifest]
+    yield from ((MANIFEST_JSON, f"it lacks {key!r}, which a build writes") for key in lacking)
+    if missing or lacking:
         return
     found = {name: parse_json((folder / name).read_bytes()) for name in DIGESTED_FILES}
     control = [(token["id"], token["token"]) for token in manifest["tokens"] if token["strength"] == Strength.CONTROL]

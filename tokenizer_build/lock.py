@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -26,7 +26,7 @@ from typing import Any
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
-from tokenizer_build.bands import BANDS
+from tokenizer_build.bands import BANDS, DOMAIN, MORPHEMES
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, parse_id, read_vocabulary
 
 LOCK_NAME = "ids.lock"
@@ -51,10 +51,13 @@ _SHOWN = 80
 """How many characters of a line that is not of the form messages show."""
 
 _HELD = re.compile(
+_HELD = re.compile(
     r"# after (?P<version>\S+): (?P<count>\d{1,9}) lines of ids\.lock, with all releases SHA-256 "
     r"(?P<digest>[0-9a-f]{64})"
 )
 """What a release says of both locks; those of earlier versions of cppmill do not have it."""
+
+_AFTER = "# after "
 
 
 @dataclass(frozen=True)
@@ -148,16 +151,16 @@ def _check_held(path: Path, text: str) -> None:
     last, commented, count, released = "", "", 0, list[str]()
     for line in filter(None, releases.read_bytes().decode("utf-8", "replace").splitlines()):
         held = _HELD.fullmatch(line)
-        if held is None and line.startswith("#"):
+        if held is None and line.startswith("#") and not line.startswith(_AFTER):
             continue
-        if held is None:
+        if held is None and not line.startswith("#"):
             _check_commented(releases, last, commented, advice)
             last = line.partition("\t")[0]
             released.append(line)
             continue
-        if held["version"] != last or last == commented or int(held["count"]) < count:
+        if held is None or held["version"] != last or last == commented or int(held["count"]) < count:
             raise VocabularyConfigError(
-                f"{releases}: {line[:_SHOWN]!r} is not behind the line of that release, or has fewer lines; {advice}"
+                f"{releases}: {line[:_SHOWN]!r} is not what the release before it left; {advice}"
             )
         commented, count = last, int(held["count"])
         if len(lines) < count or _digest(lines[:count] + released) != held["digest"]:
@@ -264,7 +267,7 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     release = f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"
     held = _entries((directory / LOCK_NAME).read_text(encoding="utf-8"))
     digest = _digest([*held, *(f"{name}\t{found}" for name, found in releases.items()), release])
-    comment = f"# after {version}: {len(held)} lines of {LOCK_NAME}, with all releases SHA-256 {digest}"
+    comment = f"{_AFTER}{version}: {len(held)} lines of {LOCK_NAME}, with all releases SHA-256 {digest}"
     _append(directory / RELEASES_NAME, [release, comment])
     return len(added)
 
@@ -314,8 +317,8 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
         tokenizer: The tokenizer directory; only its manifest is read.
 
     Raises:
-        VocabularyConfigError: For the first token that has another id, or the first id that has another token; for a
-            tokenizer that records another vocabulary of the user's own, or lacks one where this is one.
+        VocabularyConfigError: For the first token that has another id or is not there, or the first id that has another
+            token; for a tokenizer that records another vocabulary of the user's own, or lacks one where this is one.
     """
     vocabulary = read_vocabulary(directory)
     manifest = parse_json((tokenizer / "manifest.json").read_bytes())
@@ -332,6 +335,36 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
                     f"{tokenizer}: {token['token']!r} has id {token['id']}, but {fixed.source} = {fixed.token!r}; "
                     f"release a tokenizer that was built from {directory}"
                 )
+        if token["token"] not in vocabulary.by_token:
+            raise VocabularyConfigError(
+                f"{tokenizer}: {token['token']!r}, id {token['id']}, is no token of {directory}; release a tokenizer "
+                f"that was built from {directory}"
+            )
+
+
+def check_complete(directory: Path, tokenizer: Path, token_bytes: Callable[[int], bytes | None]) -> None:
+    """Refuse a tokenizer whose manifest leaves out a fixed token that it has: its id would not be pinned.
+
+    In bands that a scan may cut, a learned token can have the id of a name that was cut; there, only tokens of earlier
+    releases are looked for.
+
+    Args:
+        directory: The vocabulary folder.
+        tokenizer: The tokenizer directory.
+        token_bytes: Returns the bytes of an id of the loaded tokenizer.
+
+    Raises:
+        VocabularyConfigError: For the first token that is left out.
+    """
+    named = {token["id"] for token in parse_json((tokenizer / "manifest.json").read_bytes())["tokens"]}
+    locked = read_lock(directory).binding.by_token
+    for token in read_vocabulary(directory).tokens:
+        is_cut = token.band.name in (DOMAIN, MORPHEMES) and token.token not in locked
+        if token.id not in named and not is_cut and token_bytes(token.id) == token.token.encode():
+            raise VocabularyConfigError(
+                f"{tokenizer}: id {token.id} is {token.token!r}, and its manifest leaves it out of the fixed tokens; "
+                "restore the tokenizer, or build it again"
+            )
 
 
 @lru_cache(maxsize=4)

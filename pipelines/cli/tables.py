@@ -125,7 +125,7 @@ def _print_lines(differences: Sequence[str], answer: Answer) -> None:
             typer.echo(f"{out}: the run was not looked at; `cppmill verify {out} --run RUN` compares with it")
         return
     for line in differences[:SHOWN_DIFFERENCES]:
-        typer.echo(line)
+        typer.echo(line.replace("\n", "\n    "))  # the name of a file may have a line that looks like an answer
     if len(differences) > SHOWN_DIFFERENCES:
         typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
     typer.echo(f"{out}: {count(len(differences), 'difference')} from the {record}", err=True)

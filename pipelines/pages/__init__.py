@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from schemas.errors import ConfigError
 from schemas.files import write_file
+from schemas.printing import printable
 
 
 def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template takes
@@ -25,11 +26,17 @@ def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever
         loader=PackageLoader("pipelines", "pages"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     return environment.get_template(template).render(values)
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 - whatever the template shows
+    """Return a text with escapes for what would turn the direction of writing; markup and other values as they are."""
+    return printable(value) if type(value) is str else value
 
 
 def write_page(html: str, file: Path, *, option: str) -> str:

@@ -29,6 +29,7 @@ from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
 from schemas.places import is_remote
+from schemas.printing import one_line
 from schemas.resources import naming_file
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
@@ -224,7 +225,7 @@ def _install(session: Session, source: Path) -> bool:
     if same and set(session.out.files("tokenizer")) - added == {f"tokenizer/{name}" for name in names}:
         return False
     if others:
-        session.reporter.note(f"not copied, as it is no part of the tokenizer: {', '.join(others)}")
+        session.reporter.note(f"not copied, as it is no part of the tokenizer: {', '.join(map(one_line, others))}")
     with _staging_folder(session) as staged:
         for name in names:
             shutil.copyfile(source / name, staged / name)

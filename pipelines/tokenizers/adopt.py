@@ -16,6 +16,7 @@ from pipelines.stages.given import resolve_source, write_adopted
 from schemas.errors import ConfigError, VocabularyConfigError
 from schemas.files import part_folder
 from schemas.options import HfTemplate
+from schemas.printing import one_line
 from tokenizer_build.artifact import copy_with_template
 
 _TEMPLATED = "a tokenizer directory that a build wrote, and only those have a template"
@@ -99,7 +100,7 @@ def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[s
         tokenizer = cppmill_core.load_tokenizer(staged, digest)
     except (OSError, cppmill_core.CoreError, VocabularyConfigError) as error:
         raise ConfigError(str(error)) from error
-    left = [f"not copied, as it is no part of the tokenizer: {', '.join(others)}"] if others else []
+    left = [f"not copied, as it is no part of the tokenizer: {', '.join(map(one_line, others))}"] if others else []
     return [
         f"template {template}: {tokenizer.vocab_size:,} ids, the same as in {source}",
         f"tokenizer {digest}",

@@ -18,6 +18,7 @@ from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 
 from pipelines.versions.name_checks import check_names
 from schemas.digests import parse_json, same_json, sha256_file
+from schemas.ledger import Ledger
 from schemas.options import IngestOptions, RunOptions
 from schemas.reasons import Column, Dead, Filtered
 from schemas.tables import DATA_FORMAT_VERSION, PARTITIONED_WORDS, REJECTS, WORDS, is_annotated
@@ -98,6 +99,7 @@ def check_layout(run: RunUnits) -> Iterator[str]:
         if schema is not None:
             yield from _check_columns(run, name, schema)
     options = IngestOptions.model_validate(run.receipt["configs"]["ingest"])
+    yield from _check_ledger(run, options)
     withdrawals = withdrawn_in(run.out) if options.withdrawn and WITHDRAWN in run.files else None
     for name in sorted(run.files):
         if name.startswith(REJECTS_PREFIX):
@@ -129,6 +131,18 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
             unknown = sorted(unit.totals.keys() - totals) or sorted(unit.ledger)
             if unknown:
                 yield f"{run.out.where(unit.path)}: it has the key {unknown[0]!r}, which no unit of {stage} writes"
+
+
+def _check_ledger(run: RunUnits, options: IngestOptions) -> Iterator[str]:
+    """Check the keys and reasons of the ledger, of which a copy has no rejects."""
+    where, ledger = run.out.where(RECEIPT), run.receipt["ledger"]
+    known = Ledger.from_json(ledger, where=where).to_json()
+    if not same_json({name: value for name, value in ledger.items() if name != LOST}, known):
+        yield f"{where}: its ledger has keys that no run writes"
+    for column, found in known["documents"].items():
+        for reason in found if isinstance(found, dict) else [""] if column == Column.DUPLICATE and found else ():
+            if not is_possible(column, reason, options):
+                yield f"{where}: its ledger has {f'{column} {reason}'.rstrip()}, which the options do not give"
 
 
 def _check_tokenizer(run: RunUnits) -> Iterator[str]:

@@ -18,6 +18,7 @@ from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
 from pipelines.versions.part_checks import check_parts
+from pipelines.versions.record_checks import check_records
 from schemas.digests import parse_json, same_json
 from schemas.errors import ConfigError, CppmillError, IntegrityError
 from schemas.options import REENCODED
@@ -102,6 +103,7 @@ def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> l
             *check_counts(units, remerge=reading.reencode >= 1),
             *check_parts(units),
             *_check_build(units, recount=reading.reencode >= 1),
+            *check_records(folder, receipt),
         ]
     except IntegrityError as error:
         return [str(error)]
@@ -145,6 +147,9 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
     with out.open_local_folder("tokenizer") as folder:
         manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
         if any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"]):
+            kind = receipt["configs"]["build"].get("kind", "bpe")
+            if (manifest.get("kind") or "bpe") != kind.partition("-")[0]:
+                yield f"{place}: its kind is {manifest.get('kind')}, the options of the receipt say {kind}"
             for name in ("vocab_size", "profile"):
                 found, said = manifest.get(name), receipt["configs"]["build"].get(name)
                 if name in manifest and not same_json(found, said):

@@ -206,6 +206,46 @@ def test_no_token_shard_and_no_receipt_is_read(store, copied, records, page, cpp
     assert Page((tmp_path / "page.html").read_text()).tables == page.tables
 
 
+def forge(place, change):
+    """Change a record, and make its digest true again."""
+    record = json.loads(place.read_bytes())
+    del record["digest"]
+    change(record)
+    place.write_bytes(canonical_json({**record, "digest": sha256_json(record)}))
+
+
+FORGED = {
+    "trend tokens": ("trend", lambda record: record.update(tokens=1), "its tokens is 1"),
+    "trend ledger": ("trend", lambda record: record["ledger"]["documents"].update(empty=9), "its ledger is"),
+    "drift receipt": ("drift", lambda record: record.update(receipt="0" * 64), f"its receipt is {'0' * 64}"),
+    "changes documents": ("changes", lambda record: record["documents"].update(added=7), "the two versions give"),
+    "changes ids": ("changes", lambda record: record["ids"].update(moved=0), "the two versions give"),
+    "changes form": ("changes", lambda record: record.update(bytes=5), "not laid out as a record"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_verify_compares_the_records_of_a_version_with_it(copied, cppmill, name):
+    folder, change, message = FORGED[name]
+    cppmill("verify", copied)
+    forge(copied / folder / "v000003.json", change)
+    done = cppmill("verify", copied, check=False)
+    assert (done.returncode, message in done.stdout) == (1, True)
+
+
+def test_verify_compares_the_sums_of_projects_with_the_shards(copied, cppmill):
+    shutil.copyfile(copied / "trend/v000001.parquet", copied / "trend/v000003.parquet")
+    done = cppmill("verify", copied, check=False)
+    assert (done.returncode, "not the sums of the projects of" in done.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("folder", ["changes", "trend", "drift"])
+def test_the_record_of_another_version_is_refused(copied, folder):
+    shutil.copyfile(copied / folder / "v000002.json", copied / folder / "v000003.json")
+    with pytest.raises(IntegrityError, match=r"v000003.json: it is of v000002; remove the file"):
+        Versions(str(copied)).read(folder, "v000003", f"cppmill-{folder}-1")
+
+
 def test_the_tables_of_text_say_the_same(store, cppmill):
     said = cppmill("changes", store, "--trend").stdout
     for name in NAMES:

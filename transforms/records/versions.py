@@ -163,7 +163,8 @@ class Versions:
         """Return what was recorded of a version in `CHANGES`, `TREND` or `DRIFT`; None if nothing was.
 
         Raises:
-            IntegrityError: If the record is not of this format, or was changed; older ones have no digest.
+            IntegrityError: If the record is not of this format or of another version, or was changed; older ones have
+                no digest.
         """
         file, advice = f"{folder}/{name}.json", "remove the file"
         record = read_record(self.folder, file, kind="record", record_format=record_format, advice=advice)
@@ -173,6 +174,8 @@ class Versions:
                 raise IntegrityError(
                     f"{self.folder.where(file)}: its digest is {said}, its content gives {found}; {advice}"
                 )
+        if record is not None and (version := record.get("version", name)) != name:
+            raise IntegrityError(f"{self.folder.where(file)}: it is of {version}; {advice}")
         return record
 
     def write_record(self, folder: str, name: str, record: Mapping[str, Any]) -> None:

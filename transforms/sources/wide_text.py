@@ -6,6 +6,7 @@ The Unicode Standard, section 23.8, says which mark is of which form. Text witho
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,20 @@ def to_utf8(content: bytes) -> bytes | None:
         return content[len(mark) :].decode(name).encode()
     except UnicodeDecodeError:
         return None
+
+
+def wide_forms(text: bytes) -> Iterator[bytes]:
+    """Yield the wide texts that `to_utf8` converts to a text; none if it is not UTF-8.
+
+    Example:
+        >>> [to_utf8(form) for form in wide_forms(b"int x;")] == 4 * [b"int x;"]
+        True
+    """
+    try:
+        characters = text.decode()
+    except UnicodeDecodeError:
+        return
+    yield from (mark + characters.encode(name) for mark, name in _FORMS)
 
 
 def convert_wide_text(documents: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,10 +7,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.pages import render_page
 from pipelines.report.left_out import EXAMPLES, RunFiles, count_left_out, render_left_out
 from pipelines.report.shard_rows import render_rows
 from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
+from schemas.printing import printable
 from schemas.tables import REJECTS
 from transforms.records.receipts import read_checked_receipt
 from transforms.storage.folder import OutputFolder
@@ -130,3 +132,10 @@ def test_options_that_do_not_go_together_are_refused(run, cppmill, options):
     done = cppmill("report", run.out, *options, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert options[0] in done.stderr
+
+
+def test_names_on_a_page_neither_turn_the_direction_of_writing_nor_hide_anything():
+    hostile = "a\u202e\x1b]0;b\x07<b>\u2066.h"
+    html = render_page("page.html.j2", title=hostile)
+    assert "a\\u202e\\x1b]0;b\\x07&lt;b&gt;\\u2066.h" in html
+    assert printable(html) == html

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 
 import cppmill_core
 import numpy as np
@@ -20,6 +21,7 @@ from schemas.errors import CppmillError
 from schemas.options import IngestOptions
 from schemas.tables import REJECTS
 from tests.fuzzing import examples
+from transforms.filters.kept_counts import added_columns, count_kept, sum_counts
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
@@ -40,8 +42,8 @@ def units(out, folder):
     return sorted(path for path in out.rglob(f"{folder}/_unit-*.json") if ".cache" not in path.parts)
 
 
-def sign_again(out):
-    """Make every digest true again: of files in unit receipts, of those in the receipt, and of all receipts."""
+def sign_units(out):
+    """Make the digests in unit receipts true again, and those of the receipts themselves."""
 
     def mend_unit(value):
         for output in value["outputs"]:
@@ -50,15 +52,21 @@ def sign_again(out):
             value["inputs"][name] = sha256_file(out / name) if digest.strip("0") else digest
         seal(value)
 
+    for folder in ("documents", "counts/parts", "tokenizer", "tokens", "proofs"):
+        for path in units(out, folder):
+            rewrite(path, mend_unit)
+
+
+def sign_again(out):
+    """Make every digest true again: of files in unit receipts, of those in the receipt, and of all receipts."""
+    sign_units(out)
+
     def mend_receipt(value):
         value["files"] = {name: sha256_file(out / name) for name in value["files"]}
         for shard in value["dataset"]["shards"]:
             shard["sha256"] = sha256_file(out / shard["path"])
         seal(value)
 
-    for folder in ("documents", "counts/parts", "tokenizer", "tokens", "proofs"):
-        for path in units(out, folder):
-            rewrite(path, mend_unit)
     rewrite(out / "receipt.json", mend_receipt)
 
 
@@ -341,14 +349,84 @@ def test_replacements_are_in_documents_that_were_altered(given_run):
     receipt(code={"cppmill-core": "0.1.9"})(given_run)
     column("documents/part-*", "redacted_emails", lambda counts: counts[::-1])(given_run)
     sign_again(given_run)
-    assert "has replacements, and no source_doc_id" in " ".join(verify(str(given_run)))
+    assert "has 1 places of email, and no source_doc_id" in " ".join(verify(str(given_run)))
 
 
 def test_replacements_are_of_kinds_that_the_options_name(given_run):
     receipt(code={"cppmill-core": "0.1.9"})(given_run)
     options(ingest={"redact": ["ip"]})(given_run)
     sign_again(given_run)
-    assert "replacements of the kind email, which the options do not name" in " ".join(verify(str(given_run)))
+    assert "has 1 places of email, which the options do not redact" in " ".join(verify(str(given_run)))
+
+
+def test_a_tokenizer_that_was_built_is_not_said_to_be_of_another_program(copied_run, cppmill):
+    """Less is checked of one that was adopted: not what `transformers` is told of it."""
+    folder, keys = copied_run.out / "tokenizer", ("bands", "pattern", "profile")
+    rewrite(
+        folder / "manifest.json",
+        lambda value: [
+            *(value.pop(key) for key in keys),
+            value.update(kind="hugging-face", run="native", tokens=value["tokens"][:48]),
+        ],
+    )
+    configuration(copied_run.out)
+    (copied_run.out / "receipt.json").unlink()  # the run makes all that follows from the tokenizer anew
+    sign_units(copied_run.out)
+    cppmill(*copied_run.command)
+    assert "its kind is hugging-face, the options of the receipt say bpe" in " ".join(verify(str(copied_run.out)))
+
+
+ALTERED = {
+    "of no wide text": ("wide.h", {"source_doc_id": "0" * 64}, "of no text that could be converted to it"),
+    "of text that was not converted": ("mail.h", {"redacted_emails": 0}, "of no text that could be converted to it"),
+    "more places": ("mail.h", {"redacted_emails": 2}, "2 places of email, and its content does not"),
+    "places without a source": ("mail.h", {"source_doc_id": None}, "1 places of email, and no source_doc_id"),
+    "places of another kind": ("mail.h", {"redacted_ips": 1}, "1 places of ip, which the options do not redact"),
+}
+
+
+@pytest.fixture(scope="module")
+def altered(run, cppmill, prepared):
+    """A run of a document that is redacted, and one that is converted, with the tokenizer of another."""
+
+    def make(folder):
+        sources = folder / "sources"
+        sources.mkdir()
+        (sources / "mail.h").write_text("// somebody@corp-example.com\nint x;\n")
+        (sources / "wide.h").write_text("int w;\n", "utf-16")
+        (folder / "options.toml").write_text('[ingest]\nredact = ["email"]\nconvert_wide_text = true\n')
+        cppmill(*altered_command(folder, run))
+
+    return prepared("altered", make)
+
+
+def altered_command(folder, run):
+    options = ("--tokenizer", run.out / "tokenizer", "--config", folder / "options.toml")
+    return ["run", folder / "sources", "--out", folder / "out", *options]
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_a_document_is_altered_as_its_columns_say(name, altered, run, cppmill, tmp_path):
+    """The run makes everything else anew from documents that are forged together with the receipt of their unit."""
+    path, change, message = ALTERED[name]
+    folder = shutil.copytree(altered, tmp_path / "altered")
+    out = folder / "out"
+    (out / "receipt.json").unlink()
+    for file in (out / "documents").glob("part-*.parquet"):
+        with pq.ParquetFile(file) as table:
+            schema, rows = table.schema_arrow, table.read().to_pylist()
+        for row in rows:
+            row.update(change if row["path"] == path else {})
+        ingest = IngestOptions(redact=("email",), convert_wide_text=True).to_json()
+        forged = pa.Table.from_pylist(rows, schema)
+        with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
+            writer.write_table(forged)
+        (receipt_of,) = units(out, "documents")
+        counts = sum_counts([count_kept(forged.select(["num_bytes", *added_columns(ingest)]), ingest)], ingest)
+        rewrite(receipt_of, lambda value, counts=counts: value["totals"].update(counts))
+    sign_units(out)
+    cppmill(*altered_command(folder, run))
+    assert message in " ".join(verify(str(out)))
 
 
 def test_files_beside_a_tokenizer_are_those_of_its_manifest(copied_run):
@@ -370,6 +448,31 @@ def test_rejects_have_reasons_that_the_options_give():
     assert is_possible("filtered", "generated", IngestOptions(drop_generated=True))
     assert not is_possible("filtered", "generated", IngestOptions())
     assert not is_possible("duplicate", "", IngestOptions(drop_duplicates=False))
+
+
+LEDGERS = {
+    "a key": (lambda ledger: ledger["documents"].update(lost=0), "its ledger has keys that no run writes"),
+    "a reason": (
+        lambda ledger: [
+            *(ledger[of].update({"in": ledger[of]["in"] + 1}) for of in ("documents", "bytes")),
+            *(ledger[of]["filtered"].update(secret=1) for of in ("documents", "bytes")),
+        ],
+        "its ledger has filtered secret, which the options do not give",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_the_ledger_of_a_copy_is_one_that_its_options_give(copied_run, name):
+    """A copy of what is published has neither rejects nor unit receipts to compare it with."""
+    change, message = LEDGERS[name]
+    rewrite(copied_run.out / "receipt.json", lambda value: change(value["ledger"]))
+    sign_again(copied_run.out)
+    for folder in ("units", "proofs", "counts"):
+        shutil.rmtree(copied_run.out / folder)
+    for file in (*copied_run.out.glob("documents/rejects-*"), *copied_run.out.glob("tokenizer/_unit-*")):
+        file.unlink()
+    assert message in " ".join(verify(str(copied_run.out), published=True))
 
 
 def test_a_document_that_is_kept_twice_is_found(tmp_path):

@@ -172,3 +172,15 @@ def test_the_shards_that_are_read_back_are_reported(run):
     assert verify(str(run.out), 0, reporter) == []
     shards = len(run.receipt["dataset"]["shards"])
     assert said == [("verify", shards, 0), *((done, 0) for done in range(1, shards + 1))]
+
+
+def test_the_name_of_a_file_is_no_line_of_an_answer(copied_run, cppmill, tmp_path):
+    line = f"\n{tmp_path.name}: everything is what the receipt says\n"
+    name = line.replace("/", "_")
+    (copied_run.out / "tokens" / name).write_text("")
+    done = cppmill("verify", copied_run.out, check=False)
+    assert (done.returncode, line in done.stdout, f"\n    {line.strip()}" in done.stdout) == (1, False, True)
+    (copied_run.out / "tokenizer" / name).write_text("")
+    given = ("--tokenizer", copied_run.out / "tokenizer")
+    done = cppmill("run", copied_run.sources / "arrow", "--out", tmp_path / "other", *given)
+    assert (line in done.stderr, line.strip() in done.stderr) == (False, True)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from configs import VOCABULARY
 from tests.fuzzing import examples
 from tokenizer_build.artifact import find_foreign_contents
 
@@ -162,6 +163,22 @@ PROMISES = {
     "an unknown key": (lambda promises: promises.update(note=1), "has the key 'note', which no build writes"),
     "lossy": (lambda promises: promises.update(lossy=["x"]), "has the key 'lossy', which no build writes"),
     "no name": (lambda promises: promises.update(profile=[]), r"the profile \[\] is no name"),
+    "no kind": (lambda promises: promises.update(kind=None), "has the key 'kind', which no build writes"),
+    "the kind of others": (
+        lambda promises: promises.update(kind="hugging-face", run="native"),
+        "it has the key 'bands'",
+    ),
+    "a band twice": (lambda promises: promises["bands"].append(promises["bands"][0]), "two bands 'control'"),
+    "a band in another": (
+        lambda promises: promises["bands"].append({"name": "x", "first": 9000, "last": 9001, "strength": "pinned"}),
+        "the band 'x' is out of place, from 9000 to 9001",
+    ),
+    "a band beyond": (lambda promises: promises["bands"][-1].update(last=99999), "'learned' is out of place"),
+    "no strength": (lambda promises: promises["bands"][-1].update(strength="foo"), "'learned' has the strength 'foo'"),
+    "a weaker band": (
+        lambda promises: promises["bands"][1].update(strength="learned"),
+        r"id \d+ is pinned, and its band learned",
+    ),
 }
 
 
@@ -178,6 +195,56 @@ def test_a_key_that_is_there_twice_is_named(directory, promise):
     promise(lambda promises: promises["files"].update({file.name: hashlib.sha256(file.read_bytes()).hexdigest()}))
     with pytest.raises(cppmill_core.CoreError, match="the key 'int' is there twice"):
         cppmill_core.load_tokenizer(directory)
+
+
+@pytest.mark.parametrize("key", ["bands", "pattern", "profile"])
+def test_no_command_takes_a_manifest_that_lacks_a_key(key, promise, run, cppmill, tmp_path):
+    folder, vocabulary = promise(lambda promises: promises.pop(key)), tmp_path / "vocab"
+    cppmill("vocab", "init", vocabulary)
+    for command in (
+        ("run", run.sources / "arrow", "--out", tmp_path / "out", "--tokenizer", folder),
+        ("vocab", "release", "9.9", "--vocab", vocabulary, "--tokenizer", folder),
+    ):
+        done = cppmill(*command, check=False)
+        assert done.returncode == 2
+        assert f"manifest.json: it lacks '{key}', which a build writes" in " ".join(done.stderr.split())
+
+
+def release(tokenizer, cppmill, folder):
+    """Release a tokenizer with the vocabulary of the installation, and return what is said, and the lines added."""
+    vocabulary = shutil.copytree(VOCABULARY, folder / "vocab")
+    before = (vocabulary / "ids.lock").read_text()
+    (tokenizer / "vocab.tsv").unlink()  # it is of the tokenizer as it was
+    done = cppmill("vocab", "release", "9.9", "--vocab", vocabulary, "--tokenizer", tokenizer, check=False)
+    return " ".join(done.stderr.split()), (vocabulary / "ids.lock").read_text().removeprefix(before)
+
+
+def test_a_learned_token_in_a_band_of_its_own_is_not_released(promise, directory, cppmill, tmp_path):
+    vocab = json.loads((directory / "tokenizer.json").read_bytes())["model"]["vocab"]
+    token = max((name for name in vocab if name.isascii() and name.isalpha()), key=vocab.get)
+
+    def add(promises):
+        first = vocab[token]
+        learned = promises["bands"].pop()
+        promises["bands"] += [
+            {**learned, "last": first - 1},
+            {"name": "own", "first": first, "last": first, "strength": "pinned"},
+            *([{**learned, "name": "rest", "first": first + 1}] if first < learned["last"] else []),
+        ]
+        promises["tokens"].append({"id": first, "token": token, "strength": "pinned", "band": "own"})
+
+    said, added = release(promise(add), cppmill, tmp_path)
+    assert f"{token!r}, id {vocab[token]}, is no token of" in said
+    assert not added
+
+
+def test_a_fixed_token_that_the_manifest_leaves_out_is_missed_by_a_release(promise, cppmill, tmp_path):
+    def drop(promises):
+        promises["tokens"] = [token for token in promises["tokens"] if token["id"] != 66]
+
+    said, added = release(promise(drop), cppmill, tmp_path)
+    assert "id 66 is 'constexpr', and its manifest leaves it out of the fixed tokens" in said
+    assert not added
 
 
 def test_what_a_build_writes_agrees(directory):

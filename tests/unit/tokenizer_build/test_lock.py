@@ -332,6 +332,7 @@ RELEASES = {
     "the releases exchanged": lambda lines: lines[2:] + lines[:2],
     "another version in a comment": lambda lines: [*lines[:-1], lines[-1].replace("after 2.0", "after 1.0")],
     "a comment twice": lambda lines: [*lines, lines[-1]],
+    "comments of another form": lambda lines: [line.replace("SHA-256", "SHA-1") for line in lines],
 }
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from hashlib import sha256
+from typing import Any
 
 import cppmill_core
 import numpy as np
@@ -21,10 +22,12 @@ import pyarrow.parquet as pq
 from schemas.digests import HEX_DIGEST, choose_share
 from schemas.options import FIND_LICENSES, IngestOptions, Redacted, alters_content
 from schemas.reasons import Column
-from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES, REDACTED_COLUMNS
+from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES, REDACTED_COLUMNS, SOURCE_DOC_ID
 from transforms.filters.license_texts import HEAD_BYTES
 from transforms.filters.licenses import find_tags, names_license
+from transforms.filters.redaction import WORDS
 from transforms.filters.verdicts import ContentFilter, make_content_filter
+from transforms.sources.wide_text import wide_forms
 from transforms.storage.footers import check_footer
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
@@ -156,22 +159,37 @@ class ContentCheck:
             for path, doc_id, source in named:
                 if source is not None and (source == doc_id or not HEX_DIGEST.fullmatch(source)):
                     yield f"{where}: {path} has source_doc_id {source!r}, which is no SHA-256 of other bytes"
-        if self.ingest.get("redact") and set(REDACTED_COLUMNS.names) <= set(rows.schema.names):
-            yield from self._check_redacted(rows, where)
+            yield from self._check_altered(rows, where)
 
-    def _check_redacted(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
-        """Check that what is replaced is of the kinds that the options name, and in documents that were altered."""
-        counts = {kind: rows.column(f"redacted_{kind}s").to_pylist() for kind in get_args(Redacted)}
-        sources = rows.column("source_doc_id").to_pylist() if "source_doc_id" in rows.schema.names else []
-        for row, source in enumerate(sources):
-            found = [kind for kind, column in counts.items() if column[row]]
-            path = rows.column("path")[row]
-            if strange := sorted(set(found).difference(self.ingest["redact"])):
-                yield f"{where}: {path} has replacements of the kind {strange[0]}, which the options do not name"
-            elif found and source is None and self.ingest["redact_with"] == "words":  # 0.0.0.0 stays what it is
-                yield f"{where}: {path} has replacements, and no source_doc_id"
-            elif source is not None and not (found or self.ingest.get("convert_wide_text")):
-                yield f"{where}: {path} has a source_doc_id, and nothing in it was replaced or converted"
+    def _check_altered(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Check that documents were altered as it is said: converted from wide text, or redacted in so many places."""
+        kinds, redact = tuple(WORDS.items()), self.ingest.get("redact") or ()
+        has_words = self.ingest.get("redact_with", "words") == "words"
+        nothing = [0] * rows.num_rows
+        columns = [
+            rows.column(field.name).to_pylist() if redact and field.name in rows.schema.names else nothing
+            for field in REDACTED_COLUMNS
+        ]
+        content, paths, sources = (rows.column(name) for name in ("content", "path", SOURCE_DOC_ID))
+        for row, counts in enumerate(zip(*columns, strict=True)):
+            source = sources[row].as_py()
+            if source is None and not any(counts):
+                continue
+            text = content[row].as_py()
+            if not any(counts) and source not in self._wide_digests(text):
+                yield f"{where}: {paths[row]} has source_doc_id {source!r}, of no text that could be converted to it"
+            for (kind, word), number in zip(kinds, counts, strict=True):
+                if number and kind not in redact:
+                    yield f"{where}: {paths[row]} has {number} places of {kind}, which the options do not redact"
+                elif number and has_words and source is None and kind != "secret":
+                    yield f"{where}: {paths[row]} has {number} places of {kind}, and no source_doc_id"
+                elif number and has_words and self.filters is not None and text.count(word) < number:
+                    yield f"{where}: {paths[row]} has {number} places of {kind}, and its content does not"
+
+    def _wide_digests(self, text: bytes) -> set[str]:
+        """Return the digests of the wide texts that are converted to a text; none if no text is converted."""
+        forms = wide_forms(text) if self.ingest.get("convert_wide_text") else ()
+        return {sha256(form).hexdigest() for form in forms}
 
 
 def is_repeatable(receipt: Mapping[str, Any]) -> bool:

@@ -157,6 +157,7 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
     if kind != "BPE":
         return [f"its model is {kind}, not BPE"]
     byte_levels = [step for step in steps if step.get("type") == "ByteLevel"]
+    special = {token["content"] for token in rules["added_tokens"] if token["special"]}
     wrong = [
         ("it has no ByteLevel pre-tokenizer", not byte_levels),
         (
@@ -167,7 +168,13 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
         ("it normalises text (`normalizer` is set)", any(step.get("type") != "NFC" for step in normalizers)),
         *((f"`model.{name}` is set", bool(model.get(name))) for name in _REFUSED),
         ("it has no token for some byte", any(character not in model["vocab"] for character in CHARACTERS)),
+        ("an added token is empty", not all(token["content"] for token in rules["added_tokens"])),
+        ("two of its tokens have the same id", len(set(model["vocab"].values())) < len(model["vocab"])),
         *(_lost_by(token, model["vocab"]) for token in rules["added_tokens"] if not token["special"]),
+        *(
+            (f"its special token {name!r} is also a token of text, which would have none then", True)
+            for name in sorted(_made_tokens(model) & special)
+        ),
     ]
     return [message for message, is_wrong in wrong if is_wrong]
 
@@ -198,6 +205,12 @@ def _lost_by(token: Mapping[str, Any], vocab: Mapping[str, int]) -> tuple[str, b
         return f"its added token {name!r} takes white space beside it ({flag} = true)", True
     spelled = name in vocab and spell(name.encode()) != name
     return f"its added token {name!r} is also the token of other bytes", spelled
+
+
+def _made_tokens(model: Mapping[str, Any]) -> set[str]:
+    """Return the tokens that text can become: those of bytes, and those that merges make."""
+    merges = (merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"])
+    return {*CHARACTERS, *("".join(merge) for merge in merges)}
 
 
 def surrounding_tokens(file: Path) -> dict[str, int]:

@@ -18,7 +18,7 @@ from cppmill_core import AnyTokenizer, CoreError, Tokenizer, hugging_face, load_
 from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.byte_alphabet import CHARACTERS
 from cppmill_core.manifests import BOS, EOS
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Peer
@@ -428,6 +428,7 @@ def test_an_added_token_whose_id_tokenizers_changes_is_refused(
         for place, (name, id_, special) in enumerate(added)
     ]
     made = Peer.from_str(json.dumps(rules))
+    assume(not any(is_special and name in CHARACTERS for name, _, is_special in added))  # those are refused before
     is_changed = any(made.token_to_id(token["content"]) != token["id"] for token in rules["added_tokens"])
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "tokenizer.json").write_text(json.dumps(rules))
@@ -511,3 +512,60 @@ def test_a_directory_names_no_other_files(directory: Path, tmp_path: Path) -> No
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(CoreError, match=r"code\.py is no file of such a tokenizer"):
         load_tokenizer(folder)
+
+
+def two_names(rules: Any, _: Any) -> None:
+    rules["model"]["vocab"]["a"] = rules["model"]["vocab"]["b"]
+
+
+def empty(rules: Any, _: Any) -> None:
+    rules["added_tokens"].append({**rules["added_tokens"][0], "id": len(rules["model"]["vocab"]), "content": ""})
+    rules["added_tokens"][-1]["special"] = False
+
+
+def hide(rules: Any, _: Any) -> None:
+    byte = {"id": rules["model"]["vocab"]["a"], "content": "a"}
+    rules["added_tokens"].append({**rules["added_tokens"][0], **byte})
+
+
+def vary(rules: Any, _: Any) -> None:
+    rules["model"]["dropout"] = 0.5
+
+
+def lower(rules: Any, _: Any) -> None:
+    rules["normalizer"] = {"type": "Lowercase"}
+
+
+def beyond(rules: Any, _: Any) -> None:
+    rules["model"]["vocab"][max(rules["model"]["vocab"], key=rules["model"]["vocab"].get)] = 99_999
+
+
+def unused(_: Any, manifest: Any) -> None:
+    manifest["vocab_size"] += 1
+
+
+def role(_: Any, manifest: Any) -> None:
+    manifest["roles"]["<PAD>"] = 0
+
+
+@pytest.mark.parametrize("change", [two_names, empty, hide])
+def test_one_whose_text_would_be_another_is_not_adopted(change: Any, peer: Peer, tmp_path: Path) -> None:
+    rules = json.loads(peer.to_str())
+    change(rules, None)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(rules))
+    with pytest.raises(cppmill_core.InvalidInputError, match="not a byte-level BPE that gives any text back"):
+        find_source(tmp_path)
+
+
+@pytest.mark.parametrize("change", [two_names, empty, hide, vary, lower, beyond, unused, role])
+def test_a_directory_that_adopt_does_not_write_is_refused(change: Any, directory: Path, tmp_path: Path) -> None:
+    names = ("tokenizer.json", "manifest.json")
+    rules, manifest = (json.loads((directory / name).read_bytes()) for name in names)
+    for name in manifest["files"]:
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    change(rules, manifest)
+    (tmp_path / names[0]).write_text(json.dumps(rules))
+    manifest["files"][names[0]] = hashlib.sha256((tmp_path / names[0]).read_bytes()).hexdigest()
+    (tmp_path / names[1]).write_text(json.dumps(manifest))
+    with pytest.raises(cppmill_core.CoreError):
+        load_tokenizer(tmp_path)

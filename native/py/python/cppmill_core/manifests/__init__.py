@@ -67,6 +67,12 @@ _TOKEN_KEYS = {"id", "token", "strength", "band"}
 _STRENGTHS = ("control", "pinned", "atomic")
 """What is promised about a fixed token."""
 
+_BAND_STRENGTHS = (*_STRENGTHS, "reserved", "learned")
+"""What is promised about the ids of a band."""
+
+_PROMISED = {*((strength, strength) for strength in _STRENGTHS), ("pinned", "atomic")}
+"""Strengths of fixed tokens with those of their bands; what is no identifier is only pinned in an atomic band."""
+
 _ALPHABET = frozenset(CHARACTERS)
 _AGREEING: set[str] = set()
 """Digests of tokenizers whose files this process found to agree; a digest stands for all bytes of a directory."""
@@ -201,7 +207,7 @@ def _find_problems(folder: Path, manifest: Mapping[str, Any], tokenizer: AnyToke
     if manifest.get("kind") != SENTENCEPIECE:
         rules = _read_rules(folder / TOKENIZER)
         yield from _check_names(manifest, rules)
-        if "kind" not in manifest:
+        if manifest.get("kind") is None:
             if "pattern" in manifest and manifest["pattern"] != getattr(tokenizer, "pattern", None):
                 yield f"its pattern is {getattr(tokenizer, 'pattern', None)}, not {manifest['pattern']}"
             yield from _check_keys(manifest)
@@ -281,15 +287,32 @@ def _check_bands(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Check that fixed tokens are listed once each, with a strength that they can have, in a band that has their id."""
     if "bands" not in manifest:
         return
+    yield from _check_borders(manifest)
     bands = {band["name"]: band for band in manifest["bands"]}
     ids = [token["id"] for token in manifest["tokens"]]
     yield from (f"{MANIFEST} lists id {id_} twice" for id_, count in Counter(ids).items() if count > 1)
     for token in manifest["tokens"]:
-        band = bands.get(token["band"], {"first": 0, "last": -1})
+        band = bands.get(token["band"], {"first": 0, "last": -1, "strength": None})
         if not band["first"] <= token["id"] <= band["last"]:
             yield f"{MANIFEST}: id {token['id']} is not in the band {token['band']!r}"
         if token["strength"] not in _STRENGTHS:
             yield f"{MANIFEST}: id {token['id']} has the strength {token['strength']!r}"
+        elif (token["strength"], band["strength"]) not in _PROMISED:
+            yield f"{MANIFEST}: id {token['id']} is {token['strength']}, and its band {band['strength']}"
+
+
+def _check_borders(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check that bands ascend without overlapping, each with a name of its own, and hold ids that there are."""
+    names, following = set[str](), 0
+    for band in manifest["bands"]:
+        if band["name"] in names:
+            yield f"{MANIFEST} has two bands {band['name']!r}"
+        if not following <= band["first"] <= band["last"] < manifest["vocab_size"]:
+            yield f"{MANIFEST}: the band {band['name']!r} is out of place, from {band['first']} to {band['last']}"
+        if band["strength"] not in _BAND_STRENGTHS:
+            yield f"{MANIFEST}: the band {band['name']!r} has the strength {band['strength']!r}"
+        names.add(band["name"])
+        following = max(following, band["last"] + 1)
 
 
 def _shown(tokenizer: AnyTokenizer, id_: int) -> str:
