@@ -41,6 +41,7 @@ _ALONE = re.compile(
 """A user without a password, where that is how tokens are given: `https://TOKEN@host/a`."""
 
 _QUERY = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
+_FRAGMENT = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s#'\"<>|]+)#(?P<query>[^\s'\"<>|]*=[^\s'\"<>|]*)", re.I)
 _USER = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<slashes>/{1,2})(?P<user>[^/?#@:\s]*):"
     r"(?P<password>[^/?#\s]*|(?!\d*[/?#:])[^\s'\"<>|@]*)@(?P<host>[^/?#@\s]*)",
@@ -72,10 +73,13 @@ def redacted(text: str) -> str:
         ('no http://me:***@host/a, no', 'https://host/a.zip?***')
         >>> redacted("https://secret@host/a"), redacted("hf://datasets/a/b?token=secret")
         ('https://***@host/a', 'hf://datasets/a/b?***')
+        >>> redacted("https://host/a#access_token=secret"), redacted("https://host/a#part=2")
+        ('https://host/a#***', 'https://host/a#part=2')
     """
     if ":/" not in text:
         return text
     text = _QUERY.sub(lambda found: f"{found['plain']}?***" if _is_secret(found) else found[0], text)
+    text = _FRAGMENT.sub(lambda found: f"{found['plain']}#***" if _is_secret(found) else found[0], text)
     text = _USER.sub(lambda found: found[0] if not has_password(found[0]) else _plain(found, "***"), text)
     return _ALONE.sub(lambda found: f"{found[0][: found.start('user') - found.start()]}***@", text)
 

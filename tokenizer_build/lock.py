@@ -51,7 +51,6 @@ _SHOWN = 80
 """How many characters of a line that is not of the form messages show."""
 
 _HELD = re.compile(
-_HELD = re.compile(
     r"# after (?P<version>\S+): (?P<count>\d{1,9}) lines of ids\.lock, with all releases SHA-256 "
     r"(?P<digest>[0-9a-f]{64})"
 )

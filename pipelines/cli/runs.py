@@ -219,14 +219,15 @@ def changes(
         from pipelines.versions.changes import print_changes
         from pipelines.versions.drift import print_drift
         from pipelines.versions.trend import print_trend
+        from transforms.records.record import reads_record
 
         if trend and drift:
             raise ConfigError("--trend and --drift exclude each other")
-        if drift:
-            if print_drift(store, as_json=as_json):
+        with reads_record(store, kind="record of a store"):
+            if not drift:
+                (print_trend if trend else print_changes)(store, as_json=as_json)
+            elif print_drift(store, as_json=as_json):
                 raise SystemExit(int(ExitCode.DRIFTED))
-            return
-        (print_trend if trend else print_changes)(store, as_json=as_json)
 
 
 @described(commands, under=Group.LOOK)

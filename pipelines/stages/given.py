@@ -29,6 +29,11 @@ from transforms.storage.folder import OutputFolder
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
 
+_WHOLE = (
+    "texts are neither truncated nor padded, as its file tells tokenizers to: "
+    "its `no_truncation()` and `no_padding()` give the same ids"
+)
+
 _NFC_LEFT_OUT = (
     "its normaliser NFC is left out, so text that is not in NFC has other ids than in tokenizers; "
     "--allow-lossy keeps it, and counts what does not come back"
@@ -118,6 +123,7 @@ def write_adopted(
             raise ResourceError(reason) from error
         raise ConfigError(str(error).replace(str(folder / TOKENIZER), str(source))) from error
     lines, lossy = _describe(tokenizer, found.manifest["kind"]), found.manifest.get(LOSSY)
+    lines += [_WHOLE] if found.cuts else []
     if lossy:
         return [*lines, f"lossy: {'; '.join(lossy)}", "receipts count the documents that do not decode to their bytes"]
     decoded = tokenizer.decode_batch(tokenizer.encode_batch(_HOSTILE)).to_pylist()

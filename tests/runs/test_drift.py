@@ -23,6 +23,8 @@ from tests.prepared import SourcesAndStore
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import read_ids
 from transforms.drift.names import TOTALS
+from transforms.drift.record import write_drift
+from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import read_usage
 
@@ -244,6 +246,15 @@ def test_an_alert_of_json_is_an_event_before_the_last_one(copied, cppmill):
     assert alert["alerts"] == last["drift"]["alerts"]
     left_out = ("format", "digest")
     assert last["drift"] == {name: value for name, value in copied.record("v000004").items() if name not in left_out}
+
+
+@pytest.mark.parametrize("change", [{"alerts": [1]}, {"before": [1]}, {"families": {"number": [], "named": []}}])
+def test_a_record_of_another_layout_is_named(copied, cppmill, change):
+    record = {name: value for name, value in copied.record("v000003").items() if name != "digest"}
+    write_drift(Versions(str(copied.place)), record | change)
+    done = cppmill("changes", copied.place, "--drift", check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert f"{copied.place}: not laid out as a record of a store" in done.stderr
 
 
 @pytest.mark.parametrize(("least", "codes"), [(0, {"compression", "rare"}), (1 << 20, set())])

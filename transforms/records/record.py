@@ -6,6 +6,7 @@ A record has a `format` and a `digest`, the SHA-256 of the record without the di
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from schemas.digests import canonical_json, parse_json, sha256_json
@@ -80,6 +81,19 @@ def check_files(
         found = out.hash(known)
         if found != expected[known]:
             yield f"{out.where(known)}: its SHA-256 is {found}, the {kind} says {expected[known]}"
+
+
+@contextmanager
+def reads_record(where: str, *, kind: str) -> Iterator[None]:
+    """Turn what reading the values of a record raises into an error that names it.
+
+    Raises:
+        IntegrityError: If the record lacks a value or has one of a wrong type.
+    """
+    try:
+        yield
+    except MALFORMED as error:
+        raise IntegrityError(f"{where}: not laid out as a {kind} ({type(error).__name__}: {error})") from error
 
 
 def malformed(out: OutputFolder, name: str, error: Exception, *, kind: str) -> str:

@@ -157,6 +157,8 @@ def _open(file: BinaryIO, info: zipfile.ZipInfo) -> zipfile.ZipExtFile | None:
     `ZipFile.open` would also refuse members that overlap or whose two names differ: a directory that is wrong about
     one member must not cost another. Size and CRC are left to `_read`, which counts what came before they failed.
     """
+    if info.header_offset < 0:
+        return None
     file.seek(info.header_offset)
     header = file.read(_LOCAL_HEADER.size)
     if len(header) < _LOCAL_HEADER.size or not header.startswith(_LOCAL):

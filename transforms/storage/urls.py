@@ -68,8 +68,15 @@ def _open_hub(url: str) -> tuple[Any, str]:
 
 @lru_cache(maxsize=8)
 def _open_archive(url: str) -> tuple[Any, str]:
-    """Return the file system in an archive; fsspec closes the archive when nobody has it any more."""
-    system, path = _url_to_fs(url)
+    """Return the file system in an archive; fsspec closes the archive when nobody has it any more.
+
+    Raises:
+        ConfigError: If there is no archive.
+    """
+    try:
+        system, path = _url_to_fs(url)
+    except FileNotFoundError as error:
+        raise ConfigError(f"{redacted(url)}: the archive does not exist") from error
     return system, str(path)
 
 

@@ -30,6 +30,21 @@ where
     }
 }
 
+/// A list of Python objects. An array of Arrow is checked before it is iterated, which reads its buffers.
+pub struct CheckedList<T>(pub Vec<T>);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for CheckedList<T>
+where
+    Vec<T>: FromPyObject<'a, 'py, Error = PyErr>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        validate(&object)?;
+        object.extract().map(Self)
+    }
+}
+
 /// Data that was imported through the C data interface.
 pub trait Import {
     /// # Errors

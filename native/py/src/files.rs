@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use pyo3_arrow::{PyArray, PyRecordBatch};
 
-use crate::checked::Checked;
+use crate::checked::{Checked, CheckedList};
 use crate::errors::without_gil;
 use crate::interrupt::interruptible;
 
@@ -40,11 +40,11 @@ fn read_files<'py>(
 fn list_folders<'py>(
     py: Python<'py>,
     root: &[u8],
-    folders: Vec<OsString>,
+    folders: CheckedList<OsString>,
     threads: usize,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let bytes = folders.len() * BYTES_PER_FILE;
-    let found = interruptible(py, bytes, |stop| files::list_folders(root, &folders, threads, stop))?;
+    let bytes = folders.0.len() * BYTES_PER_FILE;
+    let found = interruptible(py, bytes, |stop| files::list_folders(root, &folders.0, threads, stop))?;
     found.into_iter().map(|listed| to_entries(py, listed)).collect()
 }
 

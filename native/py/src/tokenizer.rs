@@ -15,7 +15,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyInt, PySequence, PyString};
 use pyo3_arrow::{PyArray, PyChunkedArray, PyRecordBatch};
 
-use crate::checked::{Import, validate, validate_imported};
+use crate::checked::{CheckedList, Import, validate, validate_imported};
 use crate::control::Control;
 use crate::errors::{InvalidInputError, to_python, without_gil};
 use crate::interrupt::interruptible;
@@ -266,10 +266,10 @@ impl Tokenizer {
 
     #[pyo3(signature = (paths, threads = 1))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn encode_files(&self, py: Python<'_>, paths: Vec<PathBuf>, threads: usize) -> PyResult<Py<PyAny>> {
+    fn encode_files(&self, py: Python<'_>, paths: CheckedList<PathBuf>, threads: usize) -> PyResult<Py<PyAny>> {
         let threads = checked(threads)?;
         // What the files have is not known yet, and reading them may take its time anyway.
-        let encode = |stop: &Stop| self.0.encode_files(&paths, threads, stop);
+        let encode = |stop: &Stop| self.0.encode_files(&paths.0, threads, stop);
         to_pyarrow(py, Arc::new(interruptible(py, usize::MAX, encode)?))
     }
 

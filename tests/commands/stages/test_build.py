@@ -63,6 +63,15 @@ def test_what_is_no_part_of_a_given_tokenizer_is_not_copied_and_is_named(given, 
     )
 
 
+def test_what_is_no_part_of_a_given_tokenizer_is_removed_where_it_was_installed(given, install, tmp_path):
+    names, folder = install()[1], tmp_path / "other/tokenizer"
+    (folder / "tokenization_evil.py").write_text("")
+    (folder / "more").mkdir()
+    (folder / "more" / "tokenizer.json").write_text("{}")
+    install()
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == names
+
+
 def test_a_vocabulary_that_the_manifest_does_not_record_is_refused(given, install):
     (given / "vocabulary.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"vocabulary\.json: not the vocabulary that the manifest records"):

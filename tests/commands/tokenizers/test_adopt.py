@@ -87,6 +87,25 @@ def test_a_hugging_face_folder_makes_a_dataset(hugging_face, cppmill, sources, t
     assert receipts[0]["dataset"]["digest"] == receipts[1]["dataset"]["digest"]
 
 
+def test_texts_are_whole_whatever_the_file_tells_tokenizers(hugging_face, cppmill, tmp_path):
+    made = Tokenizer.from_file(str(hugging_face / "tokenizer.json"))
+    made.enable_truncation(4)
+    made.enable_padding(length=9)
+    made.save(str(tmp_path / "tokenizer.json"))
+    said = cppmill("adopt", tmp_path / "tokenizer.json", "--out", tmp_path / "tokenizer").stdout
+    assert "texts are neither truncated nor padded, as its file tells tokenizers to" in said
+    assert "truncated" not in cppmill("adopt", hugging_face, "--out", tmp_path / "other").stdout
+    copied, text = (
+        Tokenizer.from_file(str(tmp_path / "tokenizer" / "tokenizer.json")),
+        "template <typename T> struct A {};",
+    )
+    found = load_tokenizer(tmp_path / "tokenizer").encode(text.encode()).tolist()
+    assert found != copied.encode(text).ids
+    copied.no_truncation()
+    copied.no_padding()
+    assert found == copied.encode(text).ids
+
+
 @pytest.mark.parametrize("kind", ["model", "hugging_face"])
 def test_a_text_is_shown_with_its_tokens(kind, request, cppmill, tmp_path):
     file = tmp_path / "a.cpp"

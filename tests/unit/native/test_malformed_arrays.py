@@ -75,6 +75,15 @@ def test_a_batch_of_a_reader_is_checked_as_it_is_read() -> None:
         cppmill_core.merge_words([pa.RecordBatchReader.from_batches(rows.schema, [rows])]).read_all()
 
 
+def test_an_array_is_no_list_of_paths_and_is_not_iterated_before_it_is_checked(directory: Path) -> None:
+    tokenizer = cppmill_core.Tokenizer.from_dir(directory)
+    for call in (tokenizer.encode_files, lambda paths: cppmill_core.list_folders(b"/", paths)):
+        with pytest.raises(cppmill_core.InvalidInputError, match="malformed Arrow data"):
+            call(texts(pa.string()))  # type: ignore[arg-type]  # no list of paths
+        with pytest.raises(TypeError):
+            call(pa.array(["a"]))  # type: ignore[arg-type]  # no list of paths
+
+
 class Imported:
     """Data of a library that offers the C data interface, but cannot check itself."""
 

@@ -266,6 +266,15 @@ def test_superwords_are_those_of_the_reference(
     assert cppmill_core.count_tokens(merge_batch(merges), reader(lines), **superwords).to_pylist() == counted
 
 
+def test_counts_that_64_bits_do_not_hold_are_refused() -> None:
+    """No token or pair may occur that often: the sum would begin again at zero."""
+    beyond, merges = {b"hug": 2**62, b"hugs": 2**62}, merge_batch([Merge(b"u", b"g", 1, CORPUS_PHASE)])
+    with pytest.raises(cppmill_core.InvalidInputError, match="more bytes than 64 bits count"):
+        cppmill_core.count_tokens(merges, reader(beyond))
+    with pytest.raises(cppmill_core.InvalidInputError, match="more bytes than 64 bits count"):
+        train(beyond, {}, 1)
+
+
 def published_seeds() -> dict[bytes, bool]:
     """The published fixed tokens that the pattern keeps whole, the candidates and the morphemes, and some trouble."""
     published = json.loads((REFERENCE_DIR / "megacpp_v3_fixed_tokens.json").read_text())

@@ -39,6 +39,16 @@ impl<'a> Rows<'a> {
         self.counts.len()
     }
 
+    /// Adds the bytes of all texts, each times its count, to those of earlier batches: no token or pair occurs as often.
+    ///
+    /// # Errors
+    /// If 64 bits do not hold the sum.
+    pub(super) fn add_bytes(&self, before: u64) -> Result<u64> {
+        let mut rows = (0..self.len()).map(|row| self.get(row));
+        let sum = rows.try_fold(before, |sum, (text, count, _)| count.checked_mul(text.len() as u64)?.checked_add(sum));
+        sum.ok_or_else(|| Error::invalid("the texts, each times its count, have more bytes than 64 bits count".to_owned()))
+    }
+
     /// Whether any text has a count above 0.
     pub(super) fn occur(&self) -> bool {
         self.counts.iter().any(|&count| count > 0)

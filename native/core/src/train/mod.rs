@@ -160,10 +160,11 @@ fn collect(
     mut collector: Collector<'_>,
     what: &str,
 ) -> Result<(Held, LeftOut)> {
-    let mut occur = false;
+    let (mut occur, mut bytes) = (false, 0);
     for batch in batches {
         let batch = batch?;
         let rows = input::Rows::new(&batch)?;
+        bytes = rows.add_bytes(bytes)?;
         occur |= rows.occur();
         collector.add_rows(&rows);
     }

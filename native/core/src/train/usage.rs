@@ -36,7 +36,7 @@ pub struct SuperwordRanks {
 ///
 /// # Errors
 /// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, a merge of what is not a token before
-/// it, or a rank of the first superword beyond all merges.
+/// it, a rank of the first superword beyond all merges, or counts whose sum 64 bits do not hold.
 pub fn count_tokens(
     merge_rows: &RecordBatch,
     texts: impl Iterator<Item = Result<RecordBatch>> + Send,
@@ -45,11 +45,13 @@ pub fn count_tokens(
 ) -> Result<RecordBatch> {
     let tokens = tokens_of(merge_rows)?;
     let encoder = Encoder::new(&tokens, superwords)?;
-    let mut counts = vec![0; tokens.next() as usize];
+    let (mut counts, mut bytes) = (vec![0; tokens.next() as usize], 0);
     thread_pool(threads.max(1))?.install(|| {
         for batch in texts {
             let batch = batch?;
-            add(&mut counts, &encoder.count(&Rows::new(&batch)?));
+            let rows = Rows::new(&batch)?;
+            bytes = rows.add_bytes(bytes)?;
+            add(&mut counts, &encoder.count(&rows));
         }
         Ok::<_, Error>(())
     })?;

@@ -30,11 +30,13 @@ class Source:
         files: Its files: the name in a tokenizer directory, and the path now.
         manifest: The content of its `manifest.json`, without the digests of the files.
         leaves_out_nfc: Whether it has the normaliser NFC, and is to run without, so that all text comes back.
+        cuts: Whether its file tells `tokenizers` to truncate or to pad texts, which cppmill never does.
     """
 
     files: Mapping[str, Path]
     manifest: Mapping[str, Any]
     leaves_out_nfc: bool = False
+    cuts: bool = False
 
     def with_ends(self, ends: Mapping[str, str | None]) -> Source:
         """Return the source with other control tokens as `<BOS>` and `<EOS>`.
@@ -71,6 +73,8 @@ def find_source(path: str | os.PathLike[str], *, allow_lossy: bool = False) -> S
     """
     place = Path(path)
     file = _tokenizer_file(place) if place.is_dir() else place
+    if file.exists() and not file.is_file():
+        raise InvalidInputError(f"{file}: no regular file")
     if file.suffix != ".json":
         described = describe_sentencepiece(file.read_bytes(), where=str(file), allow_lossy=allow_lossy)
         return Source({MODEL: file}, described)
@@ -78,7 +82,8 @@ def find_source(path: str | os.PathLike[str], *, allow_lossy: bool = False) -> S
     files = {TOKENIZER: file, **{name: file.parent / name for name in beside}}
     rules = read_rules(file)
     described = describe_hugging_face(file, rules, allow_lossy=allow_lossy)
-    return Source(files, described, leaves_out_nfc=puts_in_nfc(rules) and not allow_lossy)
+    cuts = bool(rules.get("truncation") or rules.get("padding"))
+    return Source(files, described, leaves_out_nfc=puts_in_nfc(rules) and not allow_lossy, cuts=cuts)
 
 
 def write_directory(source: Source, out: Path) -> None:

@@ -504,6 +504,11 @@ def test_a_directory_with_true_digests_that_adopting_would_not_give_is_not_loade
         load_tokenizer(folder)
 
 
+def test_a_device_is_no_tokenizer() -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match="/dev/zero: no regular file"):
+        open_any("/dev/zero")
+
+
 def test_a_directory_names_no_other_files(directory: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(directory, tmp_path / "copy")
     (folder / "code.py").write_text("")

@@ -200,6 +200,12 @@ def test_the_place_of_a_root_keeps_what_is_before_its_path(source: str, path: st
     assert listing._location(source, path, root) == location
 
 
+def test_an_archive_behind_a_url_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for read in (listing.check_source, listed):
+        with pytest.raises(ConfigError, match=r"/no\.zip: the archive does not exist"):
+            read(f"zip://*.cpp::file://{tmp_path}/no.zip")
+
+
 def test_members_of_an_archive_behind_a_url_are_sources(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("src/a.cpp", "int a;")
