@@ -55,9 +55,9 @@ AARCH64 := aarch64-unknown-linux-gnu
 wheels wheels-aarch64: export GLIBC := $(subst _,.,$(MANYLINUX:manylinux_%=%))
 wheels wheels-aarch64: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 # No path of this machine is in the core: a release links the crates that setup compiled and `cargo test` ran. Where the registry's
-# crates lie is known once they are fetched.
-REMAPPED = RUSTFLAGS="$$(printf -- '--remap-path-prefix=%s=/crates ' $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*) \
-	--remap-path-prefix=$(CURDIR)=/cppmill"
+# crates lie is known once they are fetched. Cargo names our own files by their path in the workspace; a flag with the path of the
+# checkout would make each checkout compile all crates again.
+REMAPPED = RUSTFLAGS="$$(printf -- '--remap-path-prefix=%s=/crates ' $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*)"
 # Both links of the core, with this machine's linker and with Zig's, have this name; cargo would take one for the other.
 LINKED := $(or $(CARGO_TARGET_DIR),native/target)/release/deps/lib_native.so
 

@@ -20,6 +20,7 @@ from pipelines.versions.name_checks import check_names
 from schemas.digests import parse_json, same_json, sha256_file
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions, RunOptions
+from schemas.plugins.entry_points import READERS_GROUP
 from schemas.reasons import Column, Dead, Filtered
 from schemas.tables import DATA_FORMAT_VERSION, PARTITIONED_WORDS, REJECTS, WORDS, is_annotated
 from schemas.units import REJECTS_PREFIX, Stage, is_unit_receipt
@@ -29,7 +30,7 @@ from tokenizer_build.lock import LOCKS
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, withdrawn_in
 from transforms.records.checks.unit_checks import RunUnits
-from transforms.records.code import is_installed, names_versions
+from transforms.records.code import code_versions, is_installed, names_versions
 from transforms.records.platforms import has_own_platforms
 from transforms.records.receipts import RECEIPT
 from transforms.scan.kinds import PARTS, Family
@@ -173,6 +174,11 @@ def _check_options(run: RunUnits) -> Iterator[str]:
     options, where = RunOptions.model_validate(run.receipt["configs"]), run.out.where(RECEIPT)
     if not is_installed(run.receipt["code"]):
         return
+    readers = {f"{READERS_GROUP}:{name}" for name in options.ingest.readers}
+    named = run.receipt["code"].keys()
+    yield from (f"{where}: its code has no version of {name}" for name in sorted(readers - named))
+    strange = named - code_versions().keys() - readers if not options.ingest.filters else ()  # of libraries of filters
+    yield from (f"{where}: its code has {name!r}, which no run writes" for name in sorted(strange))
     for name, value in options.to_json().items():
         if not same_json(run.receipt["configs"].get(name), value):
             yield f"{where}: its options of {name} are not in the form in which a run writes them"

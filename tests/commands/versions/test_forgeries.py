@@ -231,6 +231,12 @@ OF_THIS_VERSION = {
     "an option that there is not": (options(ingest={"note": 1}), "Extra inputs are not permitted"),
     "extensions": (options(ingest={"extensions": ["cpp"]}), "an extension that the options do not accept"),
     "a filter on content": (options(ingest={"max_line_bytes": 1}), "by the options it is filtered long_lines"),
+    "a licence": (options(ingest={"allowed_licenses": ["MIT"], "unlicensed": "drop"}), "it is filtered license"),
+    "versions of nothing": (receipt(code={"licenses": "1"}), "its code has 'licenses', which no run writes"),
+    "a reader without a version": (
+        options(ingest={"readers": ["cu"]}),
+        "its code has no version of cppmill.readers:cu",
+    ),
     "word partitions": (options(scan={"word_partitions": 17}), "the options of the scan give 17"),
     "a key of the receipt": (receipt(corpus={"note": 1}), "corpus has the key 'note'"),
     "a key of a proof": (unit("proofs", lambda value: value["totals"].update(note=1)), "it has the key 'note'"),

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.util import find_spec
 from typing import Any
 
 import cppmill_core
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST, choose_share
+from schemas.licenses import PACKAGE
 from schemas.options import FIND_LICENSES, IngestOptions, Redacted, alters_content
 from schemas.reasons import Column
 from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES, REDACTED_COLUMNS, SOURCE_DOC_ID
@@ -37,6 +39,9 @@ from transforms.units.batches import list_column, read_row_groups
 Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
 _BY_CONTENT = ("max_document_bytes", "drop_binary", "drop_generated", "max_line_bytes", "min_unique_line_ratio")
 """Options of filters that decide by a document's bytes alone, whatever is installed."""
+
+_BY_LICENSE = ("allowed_licenses", "unlicensed", "find_licenses")
+"""Options of the filter that decides by a document's licence, and needs a library."""
 
 
 @dataclass(kw_only=True)
@@ -132,8 +137,9 @@ class ContentCheck:
         """Yield the documents that the options would have dropped by their content."""
         if self.filters is None:
             return
-        for path, content in zip(*(rows.column(name).to_pylist() for name in ("path", "content")), strict=True):
-            column, reason, _ = self.filters(content, None)
+        columns = (rows.column(name).to_pylist() for name in ("path", "content", "license"))
+        for path, content, name in zip(*columns, strict=True):
+            column, reason, _ = self.filters(content, name)
             if column != Column.KEPT:
                 yield f"{where}: {path} is kept, and by the options it is {column} {reason}".rstrip()
 
@@ -198,11 +204,12 @@ def is_repeatable(receipt: Mapping[str, Any]) -> bool:
 
 
 def filters_of(receipt: Mapping[str, Any]) -> ContentFilter | None:
-    """Return the filters of a run that need nothing but a document's content; None if they cannot be looked at."""
+    """Return the filters of a run that need just a document's content and licence; None if they cannot be looked at."""
     ingest = receipt["configs"]["ingest"]
     if not is_repeatable(receipt):
         return None
-    return make_content_filter(IngestOptions.model_validate({k: v for k, v in ingest.items() if k in _BY_CONTENT}))
+    names = (*_BY_CONTENT, *(_BY_LICENSE if find_spec(PACKAGE.replace("-", "_")) else ()))
+    return make_content_filter(IngestOptions.model_validate({k: v for k, v in ingest.items() if k in names}))
 
 
 def _compare(again: pa.RecordBatch, written: pa.Table, numbers: npt.NDArray[np.int64], where: str) -> Iterator[str]:
