@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -244,12 +245,13 @@ def pattern_regex(pattern: str) -> str:
 
 def pattern_split(pattern: str) -> Split:
     """Return the function that cuts a text into the words of a pre-token pattern."""
+    return partial(_split, pattern)
 
-    def split(text: str) -> list[bytes]:
-        words: list[Any] = cppmill_core.split(pattern, text.encode()).to_pylist()
-        return words
 
-    return split
+@lru_cache(maxsize=1 << 14)
+def _split(pattern: str, text: str) -> tuple[bytes, ...]:
+    """Cut a text; the tokens of a vocabulary are cut by each build and each check of one."""
+    return tuple(cppmill_core.split(pattern, text.encode()).to_pylist())
 
 
 def plan_vocabulary(

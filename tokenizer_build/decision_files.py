@@ -7,7 +7,6 @@ They are not part of the tokenizer's digest, because counts may differ while the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def _row(decision: Decision) -> dict[str, Any]:
         "token": decision.token,
         "id": decision.id,
         "category": decision.category,
-        **asdict(decision.counts),
+        **vars(decision.counts),
         "document_share": decision.document_share,
         "shape": decision.shape.value,
         "decision": KEPT if decision.kept else CUT,

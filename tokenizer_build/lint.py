@@ -29,7 +29,7 @@ REQUIRED_CONTROL = ("<PAD>", "<UNK>", "<BOS>", "<EOS>")
 
 _IDENTIFIER_RUN = re.compile(r"[A-Za-z0-9_]+")
 
-Split = Callable[[str], list[bytes]]
+Split = Callable[[str], Sequence[bytes]]
 """Cuts a text into the words of a pre-token pattern."""
 
 
