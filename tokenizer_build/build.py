@@ -251,7 +251,8 @@ def pattern_split(pattern: str) -> Split:
 @lru_cache(maxsize=1 << 14)
 def _split(pattern: str, text: str) -> tuple[bytes, ...]:
     """Cut a text; the tokens of a vocabulary are cut by each build and each check of one."""
-    return tuple(cppmill_core.split(pattern, text.encode()).to_pylist())
+    words: list[Any] = cppmill_core.split(pattern, text.encode()).to_pylist()
+    return tuple(words)
 
 
 def plan_vocabulary(
