@@ -247,7 +247,7 @@ class IngestOptions(Options):
     """
 
     max_expansion: Annotated[int, Field(ge=2), READING] = 1000
-    """Stop reading an archive that grows beyond this many times its size (and 1 GiB)."""
+    """Stop reading an archive that expands to more than 1 GiB and more than this many times its size."""
 
     max_dense_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_dense_bytes"]
     """Stop reading an archive at this many bytes, if they are more than a hundred times its size.
@@ -373,7 +373,7 @@ class BuildOptions(Options):
     """Fewest words in a compound."""
 
     min_hits: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER), VOCABULARY] = 10
-    """Cut candidates with fewer hits."""
+    """Give a proposed library token no fixed id if it has fewer hits than this."""
 
     min_distinctive_hits: Annotated[int | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[1])] = None
     """Cut candidates with a distinctive shape only if they have fewer hits than this, or if their category is cut.

@@ -24,6 +24,9 @@ from tokenizer_build.vocabulary import FixedToken
 Words: TypeAlias = list[pa.RecordBatch] | pa.RecordBatchReader
 """Word counts (`schemas.tables.WORDS`) in memory, or a reader of them, which is read once."""
 
+DEMO_IDS = 16_384
+"""The size of the profile demo, which a refusal of a larger one suggests."""
+
 _CORPUS_PHASE, _SUPERWORD_PHASE = 2, 3
 _WHAT_WOULD_DO = re.compile(r"ask for vocab_tokens (>=|<=) (\d+)")
 """How the trainer names the nearest number of tokens that it could make."""
@@ -246,9 +249,10 @@ def _too_large(slots: Slots, learnable: int, after: float | None) -> str:
             f"vocab_size = {slots.vocab_size}: {few}, which does not fill even the smallest vocabulary "
             f"({slots.first_learned} ids); give more text, or tokenize it with a ready tokenizer (--tokenizer)"
         )
+    demo = f" (the profile demo has {DEMO_IDS})" if would_do >= DEMO_IDS else ""
     return (
-        f"vocab_size = {slots.vocab_size}: {few}; give more text, or ask for {would_do}, or better for fewer: the "
-        "profile demo has 16,384"
+        f"vocab_size = {slots.vocab_size}: {few}; give more text, ask for {would_do} ids or fewer{demo}, or tokenize "
+        "it with a ready tokenizer (--tokenizer)"
     )
 
 

@@ -118,7 +118,7 @@ The fourth stage of `run`, with the same arguments; SOURCE is not read.
 Example:
   cppmill tokenize --out llvm
 """,
-    "validate": """Prove OUT/tokens and write OUT/receipt.json.
+    "validate": """Check OUT/tokens and write OUT/receipt.json.
 
 Reads the written shards back and checks that every document decodes to its bytes and every id is in range. The last
 stage of `run`, with the same arguments; SOURCE is not read.

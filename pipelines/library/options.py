@@ -158,7 +158,7 @@ class IngestKeys(TypedDict, total=False):
     """Target size of a unit of work and of a shard, in bytes of source."""
 
     max_expansion: int | None
-    """Stop reading an archive that grows beyond this many times its size (and 1 GiB)."""
+    """Stop reading an archive that expands to more than 1 GiB and more than this many times its size."""
 
     max_dense_bytes: int | None
     """Stop reading an archive at this many bytes, if they are more than a hundred times its size."""
@@ -214,7 +214,7 @@ class BuildKeys(TypedDict, total=False):
     """Fewest words in a compound."""
 
     min_hits: int | None
-    """Cut candidates with fewer hits."""
+    """Give a proposed library token no fixed id if it has fewer hits than this."""
 
     min_distinctive_hits: int | None
     """Cut candidates with a distinctive shape only if they have fewer hits than this, or if their category is cut."""

@@ -34,19 +34,19 @@ _SHARES = (0.5, 0.9, 0.99, 0.999)
 
 RULES: dict[str, str] = {
     Rule.USED: "frequent enough for an id, and not in so many documents as a generic word",
-    Rule.DISTINCTIVE: "in many documents, but of a shape that generic text does not have",
+    Rule.DISTINCTIVE: "in many documents, but with a shape that generic text does not have, such as capitals",
     Rule.COMPOUND: "in many documents, but made of several words",
     Rule.RARE: "too few hits",
-    Rule.GENERIC: "a generic word: in many documents, and of no distinctive shape",
-    Rule.COMMON: "a common word: in many projects, and of no distinctive shape",
-    Rule.CATEGORY: "too little is left of its category",
+    Rule.GENERIC: "a generic word: in many documents, and without a distinctive shape",
+    Rule.COMMON: "a common word: in many projects, and without a distinctive shape",
+    Rule.CATEGORY: "cut with the rest of its category, which has too few hits or projects",
     Rule.OTHER_CATEGORY: "another category keeps it",
     Rule.OTHER_POSITION: "the morpheme is frequent in another position",
-    Rule.OTHER_BAND: "its id is in another band, where nothing is cut",
+    Rule.OTHER_BAND: "its id is in a band whose tokens are always kept",
     Rule.MORPHEME: "a morpheme, which this profile always keeps",
-    Rule.LOCKED: "the lock keeps it for life",
-    Rule.KEEP: "the vocabulary says keep = true",
-    Rule.UNNEEDED: "the text has it less often than the last learned token",
+    Rule.LOCKED: "a release pinned it (`ids.lock`)",
+    Rule.KEEP: "its vocabulary file says keep = true",
+    Rule.UNNEEDED: "less frequent in the text than the last learned token",
 }
 """What each rule means."""
 

@@ -6,12 +6,13 @@ from string import ascii_lowercase
 import pyarrow as pa
 import pytest
 
+from configs.layers import read_profile
 from schemas.errors import VocabularyConfigError
 from schemas.tables import WORDS
 from tokenizer_build.bands import DOMAIN, band_of
 from tokenizer_build.layout import Slots, plan_slots
 from tokenizer_build.lock import Lock
-from tokenizer_build.training import learn_merges, seed_table
+from tokenizer_build.training import DEMO_IDS, learn_merges, seed_table
 from tokenizer_build.vocabulary import FixedToken, Vocabulary
 
 NO_LOCK = Lock.from_entries([])
@@ -92,8 +93,22 @@ def test_too_little_text_is_refused_with_the_size_that_it_would_fill(words: pa.R
         VocabularyConfigError, match=r"vocab_size = 65536: only \d+ of \d+ merges could be learned"
     ) as refused:
         learn([little], slots)
-    size = int(str(refused.value).split("ask for ")[1].split(",")[0])
+    size = int(str(refused.value).split("ask for ")[1].split(" ")[0])
     assert len(learn([little], plan_slots(slots.fixed, NO_LOCK, size))) == size - 2 - 216 - 256
+    assert size < DEMO_IDS
+    assert "demo" not in str(refused.value)
+
+
+def test_a_refused_size_suggests_the_profile_demo_only_if_the_text_fills_it() -> None:
+    problems: list[str] = []
+    assert read_profile("demo", origin="test", problems=problems).values["build"]["vocab_size"] == DEMO_IDS
+    assert not problems
+    rng = random.Random(7)
+    some = ["".join(rng.choices(ascii_lowercase, k=12)).encode() for _ in range(20_000)]
+    words = pa.RecordBatch.from_pydict({"word": some, "count": [10] * len(some)}, schema=WORDS)
+    slots = plan_slots(fixed({0: "<PAD>", 64: "auto"}), NO_LOCK, 1_000_000)
+    with pytest.raises(VocabularyConfigError, match=rf"ids or fewer \(the profile demo has {DEMO_IDS}\)"):
+        learn([words], slots)
 
 
 def test_a_seed_that_cannot_be_one_token_is_named(words: pa.RecordBatch) -> None:
