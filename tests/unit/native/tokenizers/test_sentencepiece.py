@@ -1,6 +1,7 @@
 """SentencePiece models: ids, losslessness, and the models that are refused."""
 
 import hashlib
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -165,6 +166,16 @@ def test_a_changed_model_and_another_digest_are_refused(folder: Path, tmp_path: 
         load_tokenizer(tmp_path, "0" * 64)
     (tmp_path / "tokenizer.model").write_bytes((folder / "tokenizer.model").read_bytes() + b"\0")
     with pytest.raises(cppmill_core.CorruptDataError, match=r"tokenizer\.model: SHA-256 is"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_manifest_without_the_digest_of_its_model_is_refused(folder: Path, tmp_path: Path, is_there: bool) -> None:
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "files": {}}))
+    if is_there:
+        (tmp_path / "tokenizer.model").write_bytes((folder / "tokenizer.model").read_bytes())
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"it has no digest of tokenizer\.model"):
         load_tokenizer(tmp_path)
 
 
