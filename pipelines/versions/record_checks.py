@@ -1,4 +1,4 @@
-"""Whether the records of a store say of a version what its receipt says, and what each other says: changes, trend, drift.
+"""Whether the records of a store say of a version what its receipt says, and agree: changes, trend and drift.
 
 What changed from one version to the next is found again while both are there; which projects came and went, while both
 have sums. No file contradicts the rest: what came before a version that was removed, and the figures of drift.

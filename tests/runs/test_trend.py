@@ -222,8 +222,16 @@ FORGED = {
     "changes documents": ("changes", lambda record: record["documents"].update(added=7), "the two versions give"),
     "changes ids": ("changes", lambda record: record["ids"].update(moved=0), "the two versions give"),
     "changes previous": ("changes", lambda record: record.update(previous="x"), "which is no version before v000003"),
-    "changes of a later one": ("changes", lambda record: record.update(previous="v000004"), "no version before v000003"),
-    "trend previous": ("trend", lambda record: record.update(previous="v000001"), "the record of changes says 'v000002'"),
+    "changes of a later one": (
+        "changes",
+        lambda record: record.update(previous="v000004"),
+        "no version before v000003",
+    ),
+    "trend previous": (
+        "trend",
+        lambda record: record.update(previous="v000001"),
+        "the record of changes says 'v000002'",
+    ),
     "drift previous": ("drift", lambda record: record.update(previous=None), "the record of changes says 'v000002'"),
     "trend tokenizer": ("trend", lambda record: record.update(is_other_tokenizer=False), "its is_other_tokenizer is"),
     "trend number": ("trend", lambda record: record["projects"].update(number=99), "of projects its number is 99"),
