@@ -73,7 +73,8 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
     control, roles = named_ids(manifest)
     table = TokenTable(piece_bytes(model), control, roles)
     if lossy:
-        return LossyTokenizer(path, found, table, open_processor(data, where=str(folder / MODEL)), model, load_sentencepiece)
+        processor = open_processor(data, where=str(folder / MODEL))
+        return LossyTokenizer(path, found, table, processor, model, load_sentencepiece)
     return SegmentTokenizer(
         path, found, table, SentencePieceSegmenter(data, model), load_sentencepiece, program="sentencepiece"
     )
