@@ -6,6 +6,7 @@ although no record promises it. Runs of older versions lack columns and keys, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -45,6 +46,14 @@ _TOKENIZER = "tokenizer/"
 
 _DOC_ID_DIGITS = 24
 """Of the doc_id, to compare documents by: 96 bits."""
+
+_DIGESTS = "S32"
+_NO_DIGEST = 64 * "0"
+_COPIES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    (Column.DUPLICATE, "", re.compile("(?P<digest>[0-9a-f]{64})")),
+    (Column.FILTERED, Filtered.NEAR_DUPLICATE, re.compile(r"(0\.\d\d|1\.00) like (?P<digest>[0-9a-f]{64})")),
+)
+"""Rejects that name a document which is kept: column, reason, and how the detail names it."""
 
 _TOTALS = {"documents", "bytes", "tokens", "max_token_id"}
 _KEYS: dict[str, set[str]] = {
@@ -312,12 +321,12 @@ def check_copies(run: RunUnits) -> Iterator[str]:
 
 
 def check_duplicates(run: RunUnits) -> Iterator[str]:
-    """Check that each duplicate names the digest of a document that is kept, which has its size."""
-    ids, sizes = [np.zeros(0, f"S{_DOC_ID_DIGITS}")], [np.zeros(0, np.uint64)]
+    """Check that copies and near-duplicates name a document that is kept; a copy has its size."""
+    ids, sizes = [np.zeros(0, _DIGESTS)], [np.zeros(0, np.uint64)]
     for name in sorted(run.documents):
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
             rows = table.read(["doc_id", "num_bytes"], use_threads=False)
-        ids.append(_shortened(rows.column("doc_id")))
+        ids.append(_digests(rows.column("doc_id").to_pylist()))
         sizes.append(rows.column("num_bytes").to_numpy())
     order = np.argsort(kept := np.concatenate(ids))
     known, kept_bytes = kept[order], np.concatenate(sizes)[order]
@@ -325,16 +334,26 @@ def check_duplicates(run: RunUnits) -> Iterator[str]:
         if not name.startswith(REJECTS_PREFIX):
             continue
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
-            rows = table.read(["column", "path", "num_bytes", "detail"], use_threads=False)
-        rows = rows.filter(pc.field("column") == str(Column.DUPLICATE))
-        copies, num_bytes = _shortened(rows.column("detail")), rows.column("num_bytes").to_numpy()
-        places = np.searchsorted(known, copies)
-        found = places < len(known)
-        found[found] = known[places[found]] == copies[found]
-        found[found] = kept_bytes[places[found]] == num_bytes[found]
-        if not found.all():
-            path = rows.column("path")[int(np.flatnonzero(~found)[0])]
-            yield f"{run.out.where(name)}: {path} is a duplicate, and no document of its digest and size is kept"
+            rejects = table.read(["column", "reason", "path", "num_bytes", "detail"], use_threads=False)
+        for column, reason, layout in _COPIES:
+            rows = rejects.filter((pc.field("column") == column) & (pc.field("reason") == reason))
+            details: list[Any] = rows.column("detail").to_pylist()
+            matches = [layout.fullmatch(detail or "") for detail in details]
+            copies = _digests([match["digest"] if match else _NO_DIGEST for match in matches])
+            places = np.searchsorted(known, copies)
+            found = places < len(known)
+            found[found] = known[places[found]] == copies[found]
+            found &= np.array([match is not None for match in matches], bool)
+            if column == Column.DUPLICATE:
+                found[found] = kept_bytes[places[found]] == rows.column("num_bytes").to_numpy()[found]
+            if not found.all():
+                path = rows.column("path")[int(np.flatnonzero(~found)[0])]
+                said = reason or column
+                yield f"{run.out.where(name)}: {path} is a {said}, and no document of its digest and size is kept"
+
+
+def _digests(digests: list[Any]) -> npt.NDArray[Any]:
+    return np.frombuffer(bytes.fromhex("".join(digests)), _DIGESTS)
 
 
 def _shortened(digests: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - a column

@@ -1,7 +1,7 @@
-"""Whether the records of a store say of a version what its receipt says: changes, trend and drift.
+"""Whether the records of a store say of a version what its receipt says, and agree: changes, trend and drift.
 
-What changed from one version to the next is found again while both are there. No file contradicts the rest: what came
-before a version that was removed, projects that came and went, and the figures of drift.
+What changed from one version to the next is found again while both are there; which projects came and went, while both
+have sums. No file contradicts the rest: what came before a version that was removed, and the figures of drift.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from pipelines.versions.changes import FinishedRun, find_changes
+from pipelines.versions.trend import compare_projects
 from schemas.digests import same_json
+from schemas.tables import PROJECT_SUMS
 from transforms.drift.record import DRIFT_FORMAT
 from transforms.records.receipts import RECEIPT, find_receipt
 from transforms.records.record import MALFORMED, malformed
-from transforms.records.trend import TREND_FORMAT, find_sums
-from transforms.records.versions import CHANGES, CHANGES_FORMAT, DRIFT, TREND, Versions, store_of
+from transforms.records.trend import TREND_FORMAT, find_sums, is_other_tokenizer
+from transforms.records.versions import CHANGES, CHANGES_FORMAT, DRIFT, TREND, Versions, is_before, store_of
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.project_sums import read_project_sums
 
@@ -58,6 +62,7 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
     versions, name = Versions(store), out.root.rpartition("/")[2]
     facts = {"receipt": receipt["digest"], "tokenizer": receipt["tokenizer"]["digest"], "ledger": receipt["ledger"]}
     facts |= {total: receipt["dataset"][total] for total in _TOTALS}
+    records: dict[str, Mapping[str, Any]] = {}
     for folder, (record_format, read) in _SAID.items():
         record = versions.read(folder, name, record_format)
         if record is None:
@@ -67,14 +72,59 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
         except MALFORMED as error:
             yield malformed(versions.folder, f"{folder}/{name}.json", error, kind="record")
             continue
+        records[folder] = record
         for key, value in said.items():
             if not same_json(value, facts[key]):
                 where = versions.folder.where(f"{folder}/{name}.json")
                 yield f"{where}: its {key} is {value}, that of {out.where(RECEIPT)} is {facts[key]}"
+    yield from _check_previous(versions, name, records)
     yield from _check_changes(versions, name, FinishedRun(out, receipt))
+    yield from _check_projects(versions, name, records)
     sums = find_sums(versions, name)
+    if sums is not None:
+        yield from _check_columns(versions, name)
     if sums is not None and sums != read_project_sums(out, [shard["path"] for shard in receipt["dataset"]["shards"]]):
         yield f"{versions.folder.where(f'{TREND}/{name}.parquet')}: not the sums of the projects of {out.root}"
+
+
+def _check_columns(versions: Versions, name: str) -> Iterator[str]:
+    """Check that the sums of projects have the columns that are read, and no others."""
+    path = f"{TREND}/{name}.parquet"
+    with versions.folder.open_local(path) as file:
+        names = pq.read_schema(file).names
+    if names != PROJECT_SUMS.names:
+        yield f"{versions.folder.where(path)}: its columns are {', '.join(names)}"
+
+
+def _check_previous(versions: Versions, name: str, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Check that the version before is an earlier one, the same in each record, and where the tokenizer changed."""
+    changes = records.get(CHANGES)
+    for folder, record in records.items():
+        where, previous = versions.folder.where(f"{folder}/{name}.json"), record.get("previous")
+        if previous is not None and not is_before(previous, name):
+            yield f"{where}: its previous is {previous!r}, which is no version before {name}"
+        elif changes is not None and previous != changes["previous"] and (folder != TREND or previous is not None):
+            yield f"{where}: its previous is {previous!r}, the record of changes says {changes['previous']!r}"
+    trend = records.get(TREND)
+    if trend is not None and changes is not None and trend.get("previous") == changes["previous"]:
+        said, found = trend.get("is_other_tokenizer"), is_other_tokenizer(changes)
+        if not same_json(said, found):
+            where = versions.folder.where(f"{TREND}/{name}.json")
+            yield f"{where}: its is_other_tokenizer is {said}, the record of changes gives {found}"
+
+
+def _check_projects(versions: Versions, name: str, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Compare which projects a version has, and which came and went, with the sums of it and of the one before."""
+    trend, sums = records.get(TREND, {}), find_sums(versions, name)
+    projects, previous = trend.get("projects"), trend.get("previous")
+    if projects is None or sums is None:
+        return
+    before = find_sums(versions, str(previous)) if is_before(previous, name) else None
+    for key, value in compare_projects(before, sums).items():
+        said, is_known = projects.get(key), key == "number" or before is not None or previous is None
+        if is_known and (said is not None or key == "number") and not same_json(said, value):
+            where = versions.folder.where(f"{TREND}/{name}.json")
+            yield f"{where}: of projects its {key} is {said}, the sums give {value}"
 
 
 def _check_changes(versions: Versions, name: str, after: FinishedRun) -> Iterator[str]:

@@ -54,7 +54,7 @@ def record_version(
     new = _next_sums(old, before, after)
     time = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     facts = facts_of(after.receipt, version=name, previous=previous, changes=changes, time=time)
-    record_facts(versions, replace(facts, projects=_projects(old, new)), new)
+    record_facts(versions, replace(facts, projects=compare_projects(old, new)), new)
 
 
 def _sums_before(versions: Versions, name: str, run: FinishedRun) -> pa.Table:
@@ -105,7 +105,7 @@ def _is_whole(sums: pa.Table, run: FinishedRun) -> bool:
     return all((pc.sum(sums[name]).as_py() or 0) == run.receipt["dataset"][said] for name, said in names.items())
 
 
-def _projects(old: pa.Table | None, new: pa.Table) -> dict[str, Any]:
+def compare_projects(old: pa.Table | None, new: pa.Table) -> dict[str, Any]:
     """Return how many projects there are, and which came and went; the latter is not known of the first version."""
     if old is None:
         return {"number": new.num_rows, "added": None, "removed": None}

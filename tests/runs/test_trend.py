@@ -9,6 +9,7 @@ import shutil
 from html.parser import HTMLParser
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.console.progress import Reporters
@@ -220,6 +221,25 @@ FORGED = {
     "drift receipt": ("drift", lambda record: record.update(receipt="0" * 64), f"its receipt is {'0' * 64}"),
     "changes documents": ("changes", lambda record: record["documents"].update(added=7), "the two versions give"),
     "changes ids": ("changes", lambda record: record["ids"].update(moved=0), "the two versions give"),
+    "changes previous": ("changes", lambda record: record.update(previous="x"), "which is no version before v000003"),
+    "changes of a later one": (
+        "changes",
+        lambda record: record.update(previous="v000004"),
+        "no version before v000003",
+    ),
+    "trend previous": (
+        "trend",
+        lambda record: record.update(previous="v000001"),
+        "the record of changes says 'v000002'",
+    ),
+    "drift previous": ("drift", lambda record: record.update(previous=None), "the record of changes says 'v000002'"),
+    "trend tokenizer": ("trend", lambda record: record.update(is_other_tokenizer=False), "its is_other_tokenizer is"),
+    "trend number": ("trend", lambda record: record["projects"].update(number=99), "of projects its number is 99"),
+    "trend projects": (
+        "trend",
+        lambda record: record["projects"].update(added={"number": 1, "named": ["x"]}),
+        "of projects its added is",
+    ),
     "changes form": ("changes", lambda record: record.update(bytes=5), "not laid out as a record"),
 }
 
@@ -237,6 +257,14 @@ def test_verify_compares_the_sums_of_projects_with_the_shards(copied, cppmill):
     shutil.copyfile(copied / "trend/v000001.parquet", copied / "trend/v000003.parquet")
     done = cppmill("verify", copied, check=False)
     assert (done.returncode, "not the sums of the projects of" in done.stdout) == (1, True)
+
+
+def test_sums_of_projects_with_another_column_are_found(copied, cppmill):
+    path = copied / "trend/v000003.parquet"
+    rows = pq.read_table(path)
+    pq.write_table(rows.append_column("author", pa.array(["x"] * len(rows))), path)
+    done = cppmill("verify", copied, check=False)
+    assert (done.returncode, "its columns are project, documents" in done.stdout) == (1, True)
 
 
 @pytest.mark.parametrize("folder", ["changes", "trend", "drift"])

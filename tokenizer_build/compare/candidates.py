@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from cppmill_core.byte_alphabet import read_spelling
+from cppmill_core.manifests import MAX_IDS
 from cppmill_core.sentencepiece import piece_bytes
 from cppmill_core.sentencepiece.proto import read_model
 
@@ -143,6 +144,8 @@ class HuggingFace:
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.vocab_size = 1 + max(self.tokenizer.get_vocab().values(), default=-1)
+        if self.vocab_size > MAX_IDS:
+            raise ConfigError(f"{path}: its largest id is {self.vocab_size - 1}; a tokenizer may have {MAX_IDS:,} ids")
 
     def encoder(self, documents: pa.Array[Any], threads: int) -> Encode:
         """Texts to Encodings; how many threads there are is the environment's to say (`set_rayon_threads`)."""
@@ -301,12 +304,17 @@ def read_ranks(path: Path) -> dict[bytes, int]:
     """
     try:
         data = path.read_bytes()
-        rows = (line.split() for line in (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines())
-        ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in rows}
+        lines = (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
+        rows = [(base64.b64decode(token, validate=True), int(rank)) for token, rank in map(bytes.split, lines)]
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: not a file of ranks: {error}; a line has a token in base64 and its rank") from error
-    if not ranks:
+    if not rows:
         raise ConfigError(f"{path}: not a file of ranks: it is empty")
+    ranks = dict(rows)
+    if b"" in ranks or not len(rows) == len(ranks) == len(set(ranks.values())):
+        raise ConfigError(f"{path}: not a file of ranks: a token is empty, or a token or a rank is there twice")
+    if min(ranks.values()) < 0 or max(ranks.values()) >= MAX_IDS:
+        raise ConfigError(f"{path}: not a file of ranks: a rank is below 0 or not below {MAX_IDS:,}")
     return ranks
 
 

@@ -177,7 +177,7 @@ def facts_of(
         num_bytes=dataset["bytes"],
         tokens=dataset["tokens"],
         tokenizer=receipt["tokenizer"]["digest"],
-        is_other_tokenizer=changes is not None and _is_other_tokenizer(changes),
+        is_other_tokenizer=changes is not None and is_other_tokenizer(changes),
         ledger=receipt["ledger"],
         projects=projects,
     )
@@ -214,13 +214,14 @@ def _facts_of_changes(changes: Mapping[str, Any]) -> VersionFacts:
         num_bytes=num_bytes,
         tokens=tokens,
         tokenizer=changes["ids"]["tokenizer"]["after"],
-        is_other_tokenizer=_is_other_tokenizer(changes),
+        is_other_tokenizer=is_other_tokenizer(changes),
         ledger=None,
         projects=None,
     )
 
 
-def _is_other_tokenizer(changes: Mapping[str, Any]) -> bool:
+def is_other_tokenizer(changes: Mapping[str, Any]) -> bool:
+    """Return whether a version has another tokenizer than the one before, by the record of what it changed."""
     digests = changes["ids"]["tokenizer"]
     return digests["before"] not in (None, digests["after"])
 

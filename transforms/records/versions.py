@@ -85,6 +85,16 @@ def find_run(place: str) -> str:
     return place if current is None else versions.out(current).root
 
 
+def is_before(name: object, other: str) -> bool:
+    """Return whether a value is the name of a version before another one.
+
+    Example:
+        >>> is_before("v000001", "v000002"), is_before("v000002", "v000002"), is_before(1, "v000002")
+        (True, False, False)
+    """
+    return isinstance(name, str) and bool(_NAME.fullmatch(name)) and _number(name) < _number(other)
+
+
 def store_of(out: str) -> str | None:
     """Return the place of the store that a version lies in, going by its path alone; None for any other place.
 
@@ -115,7 +125,7 @@ class Versions:
         if target is None:
             return None
         name = target.removeprefix(f"{VERSIONS}/")
-        if not _NAME.fullmatch(name):
+        if not _NAME.fullmatch(name) or name == target:
             raise IntegrityError(
                 f"{self.folder.where(CURRENT)}: it names {target}, which is not a version of this store"
             )

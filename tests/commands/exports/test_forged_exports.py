@@ -241,3 +241,18 @@ def test_the_answer_says_whether_the_run_was_looked_at(run, exports, cppmill):
 def test_a_run_is_for_an_export(run):
     with pytest.raises(ConfigError, match="is no export"):
         verify(str(run.out), run=str(run.out))
+
+
+def test_totals_are_not_left_out_by_a_false_version_of_a_library(run, copy):
+    out = copy("sequences")
+    for path in out.rglob("_unit-*.json"):
+        receipt = unsealed(path)
+        del receipt["totals"]["segments_psm"]
+        seal(path, receipt)
+
+    def change(manifest):
+        del manifest["totals"]["segments_psm"]
+        manifest["code"]["numpy"] = "1.0"
+
+    sign_again(out, change)
+    assert "its totals are not those that the run gives" in " ".join(verify(str(out), 1.0, run=str(run.out)))

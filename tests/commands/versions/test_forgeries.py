@@ -523,6 +523,7 @@ def test_words_whose_counts_add_up_are_found_by_merging_again(copied_run, name):
 
 
 REJECT = {"project": "x", "path": "x/a.h", "num_bytes": 5, "column": "filtered", "reason": "", "detail": ""}
+NEAR = {"reason": "near_duplicate"}
 FALSE_REJECTS = {
     "size": ({"reason": "size"}, "has 5 bytes, of which the options allow 67108864"),
     "binary": ({"reason": "binary", "path": "x/a.txt"}, "has an extension that the options do not accept"),
@@ -532,6 +533,11 @@ FALSE_REJECTS = {
     "empty": ({"column": "empty"}, "has 5 bytes"),
     "not empty": ({"reason": "binary", "num_bytes": 0}, "has 0 bytes"),
     "duplicate": ({"column": "duplicate", "detail": "0" * 64}, "no document of its digest and size is kept"),
+    "duplicate with more digits": ({"column": "duplicate", "detail": "a" * 65}, "digest and size is kept"),
+    "duplicate of half a digest": ({"column": "duplicate", "detail": "a" * 32 + "0" * 32}, "digest and size is kept"),
+    "near-duplicate of none": ({**NEAR, "detail": f"0.92 like {'0' * 64}"}, "x/a.h is a near_duplicate, and no"),
+    "near-duplicate without a digest": ({**NEAR, "detail": "like another"}, "x/a.h is a near_duplicate, and no"),
+    "similarity": ({**NEAR, "detail": f"1.01 like {'a' * 64}"}, "x/a.h is a near_duplicate, and no"),
     "duplicate of another size": ({"column": "duplicate", "num_bytes": 6, "detail": "a" * 64}, "digest and size is"),
 }
 
@@ -548,7 +554,7 @@ def rejects(tmp_path):
         pq.write_table(pa.Table.from_pylist([{**REJECT, **facts}], REJECTS), documents / names[1])
         files = {f"documents/{name}": "" for name in names}
         run = RunUnits(OutputFolder(str(tmp_path)), {}, {}, files)
-        options = IngestOptions(sample=sample)
+        options = IngestOptions(sample=sample, near_duplicate_similarity=0.8)
         return " ".join([*check_reasons(run, f"documents/{names[1]}", options), *check_duplicates(run)])
 
     return check
@@ -569,6 +575,7 @@ def test_a_reject_whose_path_or_size_deny_its_reason_is_found(rejects, name):
         {"reason": "binary", "path": "x.jsonl/line-5"},
         {"column": "empty", "num_bytes": 0},
         {"column": "duplicate", "detail": "a" * 64},
+        {**NEAR, "detail": f"1.00 like {'a' * 64}", "num_bytes": 9},
         {"column": "dead", "reason": "corrupt", "path": "x.tar"},
     ],
     ids=str,

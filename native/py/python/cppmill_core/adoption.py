@@ -159,6 +159,12 @@ def check_adopted(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def _find_false(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
     kind, is_built = manifest["kind"], manifest.get("kind") == SENTENCEPIECE and "trainer" in manifest
+    name = MODEL if kind == SENTENCEPIECE else TOKENIZER
+    if name not in manifest["files"]:
+        yield f"it has no digest of {name}, so its own is not that of the tokenizer"
+        return
+    beside = sorted(_FILES[kind] - manifest["files"].keys())
+    yield from (f"it has no digest of {name}, which is there" for name in beside if (folder / name).exists())
     described = _describe(folder, kind, allow_lossy=LOSSY in manifest)
     known = {*described, "files", "run"} if kind == HUGGING_FACE else {*described, "files"}
     known |= {"trainer", "profile", "pattern"} if is_built else set()

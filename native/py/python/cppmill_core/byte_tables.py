@@ -228,25 +228,33 @@ class ByteTables:
 
         Args:
             path: The file.
-            tokenizer: The tokenizer of the model, or its digest; tables of another one are refused.
+            tokenizer: The tokenizer of the model, or its digest; tables of another one are refused. Of the tokenizer
+                itself the tables are made again and compared; a digest says nothing of their numbers.
 
         Raises:
             OSError: If the file cannot be read.
-            CorruptDataError: If the file has no byte tables, or damaged ones.
+            CorruptDataError: If the file has no byte tables, damaged ones, or others than the tokenizer gives.
             InvalidInputError: If the tables are for another tokenizer.
         """
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 found = {name: file[name] for name in (*_ARRAYS, "format", "tokenizer", "convention")}
             tables = cls._checked(found)
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, EOFError, MemoryError, zipfile.BadZipFile) as error:
             raise CorruptDataError(f"{path}: not byte tables of format {FORMAT} ({error}); write them again") from error
         digest = tokenizer if isinstance(tokenizer, str) or tokenizer is None else tokenizer.digest
         if digest is not None and digest != tables.tokenizer:
             raise InvalidInputError(
                 f"{path}: byte tables of tokenizer {tables.tokenizer}, not of {digest}; write them for it"
             )
+        if not (tokenizer is None or isinstance(tokenizer, str) or tables.is_same(cls.of(tokenizer))):
+            raise CorruptDataError(f"{path}: not the byte tables that the tokenizer gives; write them again")
         return tables
+
+    def is_same(self, other: ByteTables) -> bool:
+        """Return whether tables have the same values, for the same tokenizer."""
+        named = (self.tokenizer, self.convention) == (other.tokenizer, other.convention)
+        return named and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
 
     @classmethod
     def _checked(cls, found: dict[str, npt.NDArray[Any]]) -> ByteTables:
@@ -258,6 +266,13 @@ class ByteTables:
             if found[name].dtype != kind or found[name].shape != found["base_bytes"].shape or found[name].ndim != 1:
                 raise ValueError(f"{name} is {found[name].dtype}{list(found[name].shape)}")
         arrays: dict[str, Any] = {name: found[name] for name in _ARRAYS}
+        spaces = arrays["has_leading_space"]
+        if not len(spaces) or (arrays["base_bytes"] < 0).any():
+            raise ValueError("no tokens, or fewer than 0 bytes")
+        if (arrays["is_boundary"] & ((arrays["base_bytes"] > 0) | spaces)).any():
+            raise ValueError("tokens without text that have bytes")
+        if spaces.any() and str(found["convention"]) == EXACT:
+            raise ValueError(f"spaces before tokens, by the convention {EXACT!r}")
         return cls(**arrays, tokenizer=str(found["tokenizer"]), convention=str(found["convention"]))
 
 

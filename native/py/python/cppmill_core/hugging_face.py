@@ -23,7 +23,17 @@ import pyarrow as pa
 
 from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError, Tokenizer
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
-from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, LOSSY, TOKENIZER, describe_ids, named_ids, read_manifest
+from cppmill_core.manifests import (
+    BOS,
+    EOS,
+    HUGGING_FACE,
+    LOSSY,
+    MAX_IDS,
+    TOKENIZER,
+    describe_ids,
+    named_ids,
+    read_manifest,
+)
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import ADDED, MAX_SEGMENT_BYTES, WORD, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.token_table import Integers, TokenTable
@@ -51,9 +61,6 @@ _MARGIN = 1 << 12
 
 _NFC = "it puts text in NFC (`normalizer`)"
 """What the manifest of a lossy tokenizer says."""
-
-_MAX_IDS = 1 << 24
-"""Most ids of a tokenizer: each that is unused takes time and memory."""
 
 _REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 """Settings of a model with which the tokens of a word vary or are not its bytes."""
@@ -119,8 +126,8 @@ def describe_hugging_face(file: Path, rules: Mapping[str, Any], *, allow_lossy: 
     control = {str(token["content"]): int(token["id"]) for token in added if token["special"]}
     used = {*rules["model"]["vocab"].values(), *(int(token["id"]) for token in added)}
     size = max(used) + 1
-    if not 0 < size <= _MAX_IDS:
-        raise InvalidInputError(f"{file}: its largest id is {size - 1}; a tokenizer may have {_MAX_IDS:,} ids")
+    if not 0 < size <= MAX_IDS:
+        raise InvalidInputError(f"{file}: its largest id is {size - 1}; a tokenizer may have {MAX_IDS:,} ids")
     unused = [id_ for id_ in range(size) if id_ not in used]
     return {
         "kind": HUGGING_FACE,

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.protocol import AnyTokenizer
+from cppmill_core.subset_values import check_ids, check_tokenizer, read_tokenizer
 
 __all__ = ["FORMAT", "WorkingSet", "ids_digest", "logit_mask", "torch_logit_mask"]
 
@@ -58,28 +59,25 @@ class WorkingSet:
 
         Raises:
             OSError: If the file cannot be read.
-            CorruptDataError: If it is not a working set, or its ids do not have the digest in it.
+            CorruptDataError: If it is not a working set, has ids beyond its vocabulary, or others than its digest says.
             InvalidInputError: If it is for another tokenizer.
         """
         try:
             value = json.loads(Path(path).read_bytes())
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
-            loaded = cls(
-                ids=tuple(value["ids"]),
-                tokenizer=value["tokenizer"]["digest"],
-                vocab_size=value["tokenizer"]["vocab_size"],
-                coverage=value["coverage"]["reached"],
-            )
-            if ids_digest(loaded.ids) != value["ids_sha256"]:
+            digest, size = read_tokenizer(value)
+            check_tokenizer(tokenizer, digest, size, where=f"{path}: a working set")
+            ids, reached = check_ids(value["ids"], size), value["coverage"]["reached"]
+            if not ids:
+                raise ValueError("no ids")
+            if type(reached) not in (int, float) or not 0 <= reached <= 1:
+                raise ValueError(f"a coverage of {reached!r}")
+            if ids_digest(ids) != value["ids_sha256"]:
                 raise ValueError("the ids do not match ids_sha256")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptDataError(f"{path}: not a working set of format {FORMAT} ({error}); write it again") from error
-        if tokenizer is not None and tokenizer.digest != loaded.tokenizer:
-            raise InvalidInputError(
-                f"{path}: a working set of tokenizer {loaded.tokenizer}, not of {tokenizer.digest}; write one for it"
-            )
-        return loaded
+        return cls(ids=tuple(ids), tokenizer=digest, vocab_size=size, coverage=reached)
 
     def mask(self, size: int | None = None) -> npt.NDArray[np.float32]:
         """Return `logit_mask` of the ids; `size` is the length of the logits, `vocab_size` by default."""

@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,12 @@ class TestCounting:
             ByteTables.of(Long())
 
 
+def copied(tables: ByteTables, rows: int | None = None) -> ByteTables:
+    """Return the same tables, or their first rows, which a test may change."""
+    arrays = {name: getattr(tables, name)[:rows].copy() for name in ("base_bytes", "has_leading_space", "is_boundary")}
+    return replace(tables, **arrays)
+
+
 class TestFiles:
     """An .npz file with the tokenizer's digest."""
 
@@ -304,6 +311,34 @@ class TestFiles:
         with np.load(tmp_path / "a.npz") as file:
             np.savez(tmp_path / "a.npz", **({name: file[name] for name in file.files} | changes))
         with pytest.raises(cppmill_core.CorruptDataError, match=r"a\.npz: not byte tables .*; write them again"):
+            ByteTables.load(tmp_path / "a.npz")
+
+    @pytest.mark.parametrize(
+        ("name", "row", "value"),
+        [("base_bytes", 300, -5), ("is_boundary", 300, True), ("has_leading_space", 300, True)],
+    )
+    def test_numbers_that_no_tokenizer_gives_are_refused(
+        self, tables: ByteTables, tmp_path: Path, name: str, row: int, value: int
+    ) -> None:
+        getattr(false := copied(tables), name)[row] = value
+        false.save(tmp_path / "a.npz")
+        with pytest.raises(cppmill_core.CorruptDataError, match="not byte tables"):
+            ByteTables.load(tmp_path / "a.npz")
+
+    def test_tables_that_the_tokenizer_does_not_give_are_refused(
+        self, tables: ByteTables, tokenizer: Tokenizer, tmp_path: Path
+    ) -> None:
+        false, short = copied(tables), copied(tables, 100)
+        false.base_bytes[300] += 1
+        for wrong in (false, short):
+            wrong.save(tmp_path / "a.npz")
+            with pytest.raises(cppmill_core.CorruptDataError, match="not the byte tables that the tokenizer gives"):
+                ByteTables.load(tmp_path / "a.npz", tokenizer=tokenizer)
+
+    def test_one_array_is_refused(self, tmp_path: Path) -> None:
+        with (tmp_path / "a.npz").open("wb") as file:
+            np.save(file, np.zeros(3))
+        with pytest.raises(cppmill_core.CorruptDataError, match="not byte tables"):
             ByteTables.load(tmp_path / "a.npz")
 
     @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text"])

@@ -474,6 +474,7 @@ def change_manifest(**values: Any) -> Callable[[Any, Any], object]:
 FALSE: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "a key": (change_manifest(note=1), "it has the key 'note'"),
     "a key of builds": (change_manifest(profile="other"), "it has the key 'profile'"),
+    "no digest": (change_manifest(files={}), r"it has no digest of tokenizer\.json"),
     "another size": (change_manifest(vocab_size=7), "its vocab_size are not"),
     "another role": (change_manifest(roles={"<FIM>": 0}), "<FIM> is no role"),
     "a name of a control token": (lambda rules, manifest: manifest["tokens"][0].update(token="<X>"), "its tokens are"),
@@ -507,6 +508,16 @@ def test_a_directory_with_true_digests_that_adopting_would_not_give_is_not_loade
 def test_a_device_is_no_tokenizer() -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match="/dev/zero: no regular file"):
         open_any("/dev/zero")
+
+
+def test_a_configuration_without_a_digest_is_refused(directory: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(directory, tmp_path / "copy")
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["files"].pop("tokenizer_config.json", None)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "tokenizer_config.json").write_text('{"auto_map": {"AutoTokenizer": ["code.Evil", null]}}')
+    with pytest.raises(CoreError, match=r"it has no digest of tokenizer_config\.json, which is there"):
+        load_tokenizer(folder)
 
 
 def test_a_directory_names_no_other_files(directory: Path, tmp_path: Path) -> None:

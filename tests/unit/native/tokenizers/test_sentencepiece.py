@@ -1,6 +1,7 @@
 """SentencePiece models: ids, losslessness, and the models that are refused."""
 
 import hashlib
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cppmill_core import AnyTokenizer, load_tokenizer
+from cppmill_core.adoption import find_source
 from cppmill_core.segments import MAX_SEGMENT_BYTES, invalid_bytes
 from cppmill_core.sentencepiece import lossy_properties
 from cppmill_core.sentencepiece.proto import Model, ModelType, PieceType, read_model, rewrite_pieces
@@ -166,6 +168,25 @@ def test_a_changed_model_and_another_digest_are_refused(folder: Path, tmp_path: 
     (tmp_path / "tokenizer.model").write_bytes((folder / "tokenizer.model").read_bytes() + b"\0")
     with pytest.raises(cppmill_core.CorruptDataError, match=r"tokenizer\.model: SHA-256 is"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_manifest_without_the_digest_of_its_model_is_refused(folder: Path, tmp_path: Path, is_there: bool) -> None:
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "files": {}}))
+    if is_there:
+        (tmp_path / "tokenizer.model").write_bytes((folder / "tokenizer.model").read_bytes())
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"it has no digest of tokenizer\.model"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_model_that_the_library_refuses_is_named(folder: Path, tmp_path: Path) -> None:
+    """Byte pieces are there, and the model says that they are not used: only the library looks at this."""
+    data = (folder / "tokenizer.model").read_bytes()
+    assert data.count(b"\x98\x02\x01") == 1  # TrainerSpec.byte_fallback
+    (tmp_path / "a.model").write_bytes(data.replace(b"\x98\x02\x01", b"\x98\x02\x00"))
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"a\.model: not a SentencePiece model that sentencepiece"):
+        find_source(tmp_path / "a.model", allow_lossy=True)
 
 
 def train(path: Path, **options: Any) -> Path:

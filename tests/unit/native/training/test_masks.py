@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cppmill_core
@@ -54,6 +56,70 @@ def test_a_file_that_is_not_a_mask_is_refused(tmp_path: Path, changes: dict[str,
     (tmp_path / "mask.json").write_text(json.dumps(SOFT.to_json() | changes))
     with pytest.raises(cppmill_core.CorruptDataError, match=r"mask\.json: not a mask .*; write it again"):
         Mask.load(tmp_path / "mask.json")
+
+
+def reseal(value: dict[str, Any]) -> dict[str, Any]:
+    """Make the digest of a mask's values true again, whatever they say."""
+    size, biases = value["tokenizer"]["vocab_size"], np.zeros(SIZE * 4, np.float32)
+    for first, last, bias in value["biases"]:
+        biases[first : last + 1] = -np.inf if bias is None else bias
+    frozen = [number for first, last in value["frozen"] for number in range(first, last + 1)]
+    parts = (biases[:size].astype("<f4"), np.asarray(frozen, "<i8").astype("<u4"))
+    digest = bytes.fromhex(value["tokenizer"]["digest"])
+    return value | {"sha256": hashlib.sha256(digest + b"".join(part.tobytes() for part in parts)).hexdigest()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"biases": [[1, 12, -2.0]]}, "ids 1 to 12 after those below 0, of 12"),
+        ({"biases": [[-3, -2, -2.0]]}, "ids -3 to -2"),
+        ({"biases": [[1, 2, -2.0], [2, 3, -1.0]]}, "ids 2 to 3 after those below 3"),
+        ({"biases": [[5, 4, -2.0]]}, "ids 5 to 4"),
+        ({"biases": [[1, 2, True]]}, "the bias True"),
+        ({"biases": [[1, 2, "-2"]]}, "the bias '-2'"),
+        ({"biases": [[1, 1, -2.0], [2, 2, -2.0]]}, "not in the order of a mask"),
+        ({"biases": [[1, 1, 0.0]]}, "not in the order of a mask"),
+        ({"frozen": [[2, 12]]}, "ids 2 to 12"),
+        ({"frozen": [[-2, -1]]}, "ids -2 to -1"),
+        ({"frozen": [[2, 3], [3, 4]]}, "ids 3 to 4 after those below 4"),
+        ({"parts": 5}, "not a mask"),
+        ({"note": 1}, "values that no mask has"),
+        ({"tokenizer": {"digest": "AB" * 32, "vocab_size": SIZE}}, "the tokenizer 'ABAB"),
+        ({"tokenizer": {"digest": "ab" * 32, "vocab_size": True}}, "True ids"),
+    ],
+    ids=str,
+)
+def test_a_mask_with_a_true_digest_of_false_values_is_refused(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "mask.json").write_text(json.dumps(reseal(SOFT.to_json() | changes)))
+    with pytest.raises(cppmill_core.CorruptDataError, match=said):
+        Mask.load(tmp_path / "mask.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        json.dumps(SOFT.to_json() | {"frozen": [[0, 1 << 60]]}),
+        json.dumps(SOFT.to_json() | {"tokenizer": {"digest": "ab" * 32, "vocab_size": 10**12}}),
+    ],
+    ids=["deep", "many ids", "large vocabulary"],
+)
+def test_a_mask_that_would_take_all_memory_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mask.json").write_text(text)
+    with pytest.raises(cppmill_core.CorruptDataError, match="not a mask"):
+        Mask.load(tmp_path / "mask.json")
+
+
+@pytest.mark.parametrize("size", [SIZE - 2, SIZE + 2])
+def test_a_mask_of_another_size_than_its_tokenizer_is_refused(tmp_path: Path, size: int) -> None:
+    tokenizer: Any = SimpleNamespace(digest=STAMP.tokenizer, vocab_size=SIZE)
+    value = SOFT.to_json() | {"tokenizer": {"digest": STAMP.tokenizer, "vocab_size": size}}
+    (tmp_path / "mask.json").write_text(json.dumps(reseal(value)))
+    with pytest.raises(cppmill_core.CorruptDataError, match=f"it says {size} ids, the tokenizer has 12"):
+        Mask.load(tmp_path / "mask.json", tokenizer=tokenizer)
 
 
 def test_padding_is_forbidden_where_ids_are() -> None:

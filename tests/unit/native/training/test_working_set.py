@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cppmill_core
@@ -60,6 +61,34 @@ def test_a_working_set_is_read_back_and_padded_to_the_logits(tmp_path: Path) -> 
 def test_a_file_that_is_not_a_working_set_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(cppmill_core.CorruptDataError, match=r"set\.json: not a working set .*; write it again"):
         WorkingSet.load(write(tmp_path / "set.json", **changes))
+
+
+@pytest.mark.parametrize(
+    "ids", [[1, 5, 12], [5, 1], [1, 1], [-1, 5], [1, 5.5], [True, 5], [], [1 << 40], "abc"], ids=str
+)
+def test_ids_that_no_tokenizer_gives_are_refused(tmp_path: Path, ids: Any) -> None:
+    whole = [int(id_) & 0xFFFFFFFF for id_ in ids] if isinstance(ids, list) else []
+    path = write(tmp_path / "set.json", ids=ids, ids_sha256=ids_digest(whole))
+    with pytest.raises(cppmill_core.CorruptDataError, match="not a working set"):
+        WorkingSet.load(path)
+
+
+@pytest.mark.parametrize("reached", [1.5, -0.1, "all", True, None])
+def test_a_coverage_that_is_no_share_is_refused(tmp_path: Path, reached: object) -> None:
+    with pytest.raises(cppmill_core.CorruptDataError, match="a coverage of"):
+        WorkingSet.load(write(tmp_path / "set.json", coverage={"reached": reached}))
+
+
+def test_a_working_set_of_another_size_than_its_tokenizer_is_refused(tmp_path: Path) -> None:
+    tokenizer: Any = SimpleNamespace(digest="ab" * 32, vocab_size=13)
+    with pytest.raises(cppmill_core.CorruptDataError, match="it says 12 ids, the tokenizer has 13"):
+        WorkingSet.load(write(tmp_path / "set.json"), tokenizer=tokenizer)
+
+
+def test_a_deep_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "set.json").write_text("[" * 100_000)
+    with pytest.raises(cppmill_core.CorruptDataError, match="not a working set"):
+        WorkingSet.load(tmp_path / "set.json")
 
 
 def test_torch_is_imported_only_for_its_tensor(monkeypatch: pytest.MonkeyPatch) -> None:

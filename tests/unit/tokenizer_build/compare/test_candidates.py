@@ -32,6 +32,7 @@ from tokenizer_build.compare.candidates import (
 from tokenizer_build.compare.published_patterns import CL100K, GPT2, O200K
 
 O200K_PATH = Path(str(distribution("bpe-openai").locate_file("bpe_openai/data/o200k_base.tiktoken.gz")))
+FAR_ID = Tokenizer(models.WordLevel({"a": 0, "b": (1 << 31) - 1}, unk_token="a")).to_str().encode()
 HOSTILE = [b"", b"\n", b"a <EOS> <|endoftext|> <s>", "é€🙂 \u2581x".encode(), b"\r\n\t\x00"]
 
 
@@ -213,6 +214,12 @@ def test_the_patterns_are_those_that_tiktoken_publishes() -> None:
         ("x.tiktoken", b"", "it is empty"),
         ("x.tiktoken", b"YQ== 0\n", "give --pattern, one of gpt2"),
         ("x.tiktoken.gz", b"YQ== 0\n", "not a file of ranks"),
+        ("cl100k_base.tiktoken", b"YQ== 0\nYQ== 1\n", "a token or a rank is there twice"),
+        ("cl100k_base.tiktoken", b"YQ== 0\nYg== 0\n", "a token or a rank is there twice"),
+        ("cl100k_base.tiktoken", b"YQ== 0\n= 1\n", "not a file of ranks"),
+        ("cl100k_base.tiktoken", b"YQ== 0\nYg== -1\n", "a rank is below 0"),
+        ("cl100k_base.tiktoken", b"YQ== 0\nYg== 2147483647\n", "or not below 16,777,216"),
+        ("far.json", FAR_ID, "its largest id is 2147483647; a tokenizer may have 16,777,216 ids"),
         ("x.model", b"x", "sentencepiece cannot read it"),
         ("tokenizer.json", b"{}", "tokenizers cannot read it"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from pathlib import Path
 
 import pytest
@@ -111,9 +112,10 @@ def test_the_pointer_is_not_moved_if_another_moved_it(versions):
     assert versions.current == "v000009"
 
 
-def test_a_pointer_to_something_else_is_an_error(versions):
-    versions.folder.store.set_pointer(CURRENT, "../elsewhere", expected=None)
-    with pytest.raises(IntegrityError, match=r"it names \.\./elsewhere, which is not a version"):
+@pytest.mark.parametrize("target", ["../elsewhere", "v000001", "versions/v1", "versions"])
+def test_a_pointer_to_something_else_is_an_error(versions, target):
+    versions.folder.store.set_pointer(CURRENT, target, expected=None)
+    with pytest.raises(IntegrityError, match=f"it names {re.escape(target)}, which is not a version"):
         _ = versions.current
 
 

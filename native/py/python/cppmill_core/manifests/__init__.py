@@ -29,6 +29,7 @@ __all__ = [
     "LOSSY",
     "MANIFEST",
     "MANIFEST_FORMAT",
+    "MAX_IDS",
     "SENTENCEPIECE",
     "TOKENIZER",
     "check_agreement",
@@ -51,6 +52,9 @@ HUGGING_FACE = "hugging-face"
 
 LOSSY = "lossy"
 """The key of the reasons why an adopted tokenizer loses text; a lossless one has none."""
+
+MAX_IDS = 1 << 24
+"""Most ids of a tokenizer of another program: each that is unused takes time and memory."""
 
 _SHOWN = 3
 _FLAGS = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}

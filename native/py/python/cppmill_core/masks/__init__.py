@@ -27,6 +27,7 @@ import numpy.typing as npt
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.manifests import ranges
 from cppmill_core.protocol import AnyTokenizer
+from cppmill_core.subset_values import check_ranges, check_tokenizer, read_tokenizer, same_values
 
 __all__ = ["FORMAT", "Mask"]
 
@@ -100,32 +101,46 @@ class Mask:
 
         Args:
             path: The file.
-            tokenizer: The tokenizer of the model, or its digest; a mask of another one is refused.
+            tokenizer: The tokenizer of the model, or its digest; a mask of another one is refused. Only the tokenizer
+                itself shows whether the mask has its number of ids.
 
         Raises:
             OSError: If the file cannot be read.
-            CorruptDataError: If it is not a mask, or does not have the digest in it.
+            CorruptDataError: If it is not a mask, has ids beyond its vocabulary, or does not have the digest in it.
             InvalidInputError: If it is for another tokenizer.
         """
         try:
             value = json.loads(Path(path).read_bytes())
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
-            biases = np.zeros(value["tokenizer"]["vocab_size"], np.float32)
-            for first, last, bias in value["biases"]:
-                biases[first : last + 1] = -np.inf if bias is None else bias
-            frozen = tuple(number for first, last in value["frozen"] for number in range(first, last + 1))
-            mask = cls(biases=biases, frozen=frozen, tokenizer=value["tokenizer"]["digest"])
+            digest, size = read_tokenizer(value)
+            check_tokenizer(tokenizer, digest, size, where=f"{path}: a mask")
+            mask = cls._of_json(value, digest, size)
             if mask.digest != value["sha256"]:
                 raise ValueError("its content does not match sha256")
-        except (ValueError, KeyError, TypeError, InvalidInputError) as error:
+            if not same_values(mask.to_json(value["parts"]), value):
+                raise ValueError("it has values that no mask has, or not in the order of a mask")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptDataError(f"{path}: not a mask of format {FORMAT} ({error}); write it again") from error
-        expected = getattr(tokenizer, "digest", tokenizer)
-        if expected is not None and expected != mask.tokenizer:
-            raise InvalidInputError(
-                f"{path}: a mask of tokenizer {mask.tokenizer}, not of {expected}; write one for it"
-            )
         return mask
+
+    @classmethod
+    def _of_json(cls, value: Any, digest: str, size: int) -> Mask:  # noqa: ANN401 - any JSON value
+        runs = check_ranges([run[:2] for run in value["biases"]], size)
+        biases = np.zeros(size, np.float32)
+        for (first, last), (_, _, bias) in zip(runs, value["biases"], strict=True):
+            if bias is not None and type(bias) not in (int, float):
+                raise ValueError(f"the bias {bias!r}")
+            biases[first : last + 1] = -np.inf if bias is None else bias
+        frozen = check_ranges(value["frozen"], size)
+        try:
+            return cls(
+                biases=biases,
+                frozen=tuple(number for first, last in frozen for number in range(first, last + 1)),
+                tokenizer=digest,
+            )
+        except InvalidInputError as error:
+            raise ValueError(str(error)) from error
 
 
 def _runs(biases: npt.NDArray[np.float32]) -> list[list[Any]]:

@@ -73,7 +73,8 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
     control, roles = named_ids(manifest)
     table = TokenTable(piece_bytes(model), control, roles)
     if lossy:
-        return LossyTokenizer(path, found, table, open_processor(data), model, load_sentencepiece)
+        processor = open_processor(data, where=str(folder / MODEL))
+        return LossyTokenizer(path, found, table, processor, model, load_sentencepiece)
     return SegmentTokenizer(
         path, found, table, SentencePieceSegmenter(data, model), load_sentencepiece, program="sentencepiece"
     )
@@ -94,7 +95,7 @@ def describe_sentencepiece(data: bytes, *, where: str, allow_lossy: bool = False
         InvalidInputError: The model is not lossless, and that is not allowed; the message has every reason.
     """
     model, lossy = read_admitted_model(data, where=where, allow_lossy=allow_lossy)
-    processor = open_processor(data)
+    processor = open_processor(data, where=where)
     ends = {BOS: processor.bos_id(), EOS: processor.eos_id()}
     unused = [id_ for id_, piece in enumerate(model.pieces) if piece.type is PieceType.UNUSED]
     silent = (PieceType.CONTROL, PieceType.UNKNOWN)
@@ -199,17 +200,25 @@ class SentencePieceSegmenter:
         ]
 
 
-def open_processor(data: bytes) -> Any:  # noqa: ANN401 - the package is imported where it is used
+def open_processor(data: bytes, *, where: str = "the model") -> Any:  # noqa: ANN401 - the package is imported where it is used
     """Return the `SentencePieceProcessor` of a model.
+
+    Args:
+        data: The `.model` file.
+        where: Names it in errors.
 
     Raises:
         ImportError: The package is not installed.
+        CorruptDataError: The package does not take the model.
     """
     try:
         package = importlib.import_module("sentencepiece")
     except ImportError as error:
         raise ImportError(f"a tokenizer of the kind {SENTENCEPIECE!r} needs sentencepiece: install it") from error
-    return package.SentencePieceProcessor(model_proto=data)
+    try:
+        return package.SentencePieceProcessor(model_proto=data)
+    except RuntimeError as error:
+        raise CorruptDataError(f"{where}: not a SentencePiece model that sentencepiece takes ({error})") from error
 
 
 def _joined_bytes(model: Model) -> Marks:
