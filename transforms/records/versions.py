@@ -136,7 +136,7 @@ class Versions:
         """The name of the unfinished version, also after a crash; None if there is none.
 
         Raises:
-            IntegrityError: If the file names something else.
+            IntegrityError: If the file names something else, or a version before the current one, which is finished.
         """
         try:
             data = self.folder.read_bytes(BUILDING)
@@ -144,12 +144,12 @@ class Versions:
             return None
         try:
             name = parse_json(data)["version"]
-            if _NAME.fullmatch(name):
+            if _NAME.fullmatch(name) and not is_before(name, self.current or name):
                 return str(name)
         except (ValueError, KeyError, TypeError):
             pass
         raise IntegrityError(
-            f"{self.folder.where(BUILDING)}: it does not name a version of this store; remove it and run again: the "
+            f"{self.folder.where(BUILDING)}: it does not name an unfinished version of this store; remove it and run again: the "
             "unfinished version is started again"
         )
 

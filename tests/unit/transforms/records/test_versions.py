@@ -124,10 +124,21 @@ def test_a_damaged_note_of_what_is_being_made_is_an_error_that_says_what_to_do(v
     finish(versions)
     versions.folder.publish_bytes(BUILDING, data)
     for look in (lambda: versions.building, lambda: versions.begin("v000001"), versions.discard):
-        with pytest.raises(IntegrityError, match="it does not name a version of this store; remove it and run again"):
+        with pytest.raises(IntegrityError, match="it does not name an unfinished version of this store; remove it"):
             look()
     versions.folder.remove(BUILDING)
     assert versions.begin("v000001") == "v000002"
+
+
+def test_a_finished_version_is_not_made_again_because_a_note_names_it(versions):
+    finish(versions)
+    finish(versions)
+    assert versions.current == "v000002"
+    versions.folder.publish_bytes(BUILDING, b'{"version": "v000001"}')
+    for look in (lambda: versions.begin("v000002"), versions.discard):
+        with pytest.raises(IntegrityError, match="it does not name an unfinished version of this store"):
+            look()
+    assert versions.out("v000001").exists("receipt.json")
 
 
 def test_finished_versions_without_a_pointer_are_an_error_that_names_the_newest(versions):
