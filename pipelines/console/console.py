@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO
@@ -24,7 +24,7 @@ from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
 from pipelines.console.terminal import printable_output
-from schemas.errors import ConfigError, CppmillError, ExitCode
+from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
 from schemas.resources import check_address_space
 
@@ -148,9 +148,11 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except Exception as error:
         failure = find_failure(error)
-        print_failure(failure, as_json=output is not None and output.as_json)
+        with suppress(OSError, ResourceError):  # a stream that leads nowhere does not change how the command ends
+            print_failure(failure, as_json=output is not None and output.as_json)
         if output is not None and output.as_json and not output.one_document:
-            JsonReporter().error(failure.message, int(failure.exit_code))
+            with suppress(OSError, ResourceError):
+                JsonReporter().error(failure.message, int(failure.exit_code))
         raise SystemExit(int(failure.exit_code)) from None
 
 
