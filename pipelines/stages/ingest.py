@@ -21,6 +21,7 @@ from schemas.digests import sha256_json
 from schemas.errors import BadInputError, ConfigError, NothingKeptError
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
+from schemas.printing import one_line
 from schemas.reasons import Filtered
 from schemas.units import REJECTS_PREFIX, Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
@@ -245,7 +246,7 @@ def _first_dead(session: Session, receipts: list[UnitReceipt]) -> str:
         rows = pq.read_table(pa.BufferReader(session.out.read_bytes(name)), filters=pc.field("column") == "dead")
         for row in rows.select(["path", "detail"]).to_pylist():
             if row["detail"]:
-                return f"{row['path']}: {row['detail']}. "
+                return f"{one_line(row['path'])}: {one_line(row['detail'])}. "
     return ""
 
 
