@@ -71,6 +71,8 @@ _FOLDERS_PER_CALL = 1024
 """Folders whose entries are in memory at the same time."""
 
 _LOCAL_SCHEMES = ("file://", "local://")
+_GONE = (404, 410)
+"""What a web server answers for what it does not have."""
 _VERSION_KEYS = (
     "ETag",
     "etag",
@@ -377,6 +379,9 @@ def _describe(system: Any, path: str, source: str) -> dict[str, Any]:  # noqa: A
     try:
         return dict(system.info(with_query(path)))
     except FileNotFoundError as error:
+        answer = error.__cause__  # fsspec takes whatever a web server answers for this
+        if is_web(source) and isinstance(answer, Exception) and getattr(answer, "status", None) not in _GONE:
+            raise answer from None
         raise ConfigError(f"source {source!r} does not exist; give a folder, a file or a glob") from error
 
 
