@@ -40,6 +40,8 @@ _ALONE = re.compile(
 )
 """A user without a password, where that is how tokens are given: `https://TOKEN@host/a`."""
 
+_HIDDEN = re.compile(r"(?<=\?\*\*\*)#[^\s'\"<>|]*[^\s'\"<>|:]")
+"""A fragment behind a query that was left out: it is of the same secret, as the key of a shared file is."""
 _QUERY = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
 _FRAGMENT = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s#'\"<>|]+)#(?P<query>[^\s'\"<>|]*=[^\s'\"<>|]*)", re.I)
 _USER = re.compile(
@@ -75,10 +77,13 @@ def redacted(text: str) -> str:
         ('https://***@host/a', 'hf://datasets/a/b?***')
         >>> redacted("https://host/a#access_token=secret"), redacted("https://host/a#part=2")
         ('https://host/a#***', 'https://host/a#part=2')
+        >>> redacted("https://host/a?token=secret#secret")
+        'https://host/a?***#***'
     """
     if ":/" not in text:
         return text
     text = _QUERY.sub(lambda found: f"{found['plain']}?***" if _is_secret(found) else found[0], text)
+    text = _HIDDEN.sub("#***", text)
     text = _FRAGMENT.sub(lambda found: f"{found['plain']}#***" if _is_secret(found) else found[0], text)
     text = _USER.sub(lambda found: found[0] if not has_password(found[0]) else _plain(found, "***"), text)
     return _ALONE.sub(lambda found: f"{found[0][: found.start('user') - found.start()]}***@", text)
@@ -90,7 +95,12 @@ def hide_secrets(url: str) -> str:
 
 
 def _hide_query(url: str) -> str:
-    """Return the URL of a web server without its query, and keep it for `with_query`."""
+    """Return the URL of a web server without its query, which is kept for `with_query`, and its fragment.
+
+    A fragment is for whoever shows the page, and never sent to a server.
+    """
+    if url.lower().startswith(("http://", "https://")):
+        url = url.partition("#")[0]
     found = _QUERY.fullmatch(url)
     if found is None or not url.lower().startswith(("http://", "https://")):
         return url

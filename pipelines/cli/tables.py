@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from schemas.errors import ExitCode
-from schemas.printing import count
+from schemas.printing import count, one_line
 
 if TYPE_CHECKING:
     from pipelines.stages.equivalence import EngineRun
@@ -47,11 +47,12 @@ def plan_lines(units: Sequence[PlannedUnit], *, every_unit: bool) -> Iterable[st
         yield "nothing to do: every unit is up to date"
     if not shown:
         return
-    width = max(len(unit.unit) for unit in shown)
+    names = [one_line(unit.unit) for unit in shown]
+    width = max(map(len, names))
     yield ""
     yield f"{'stage':9} {'action':6} {'unit':{width}} reason"
-    for unit in shown:
-        yield f"{unit.stage:9} {unit.action:6} {unit.unit:{width}} {unit.reason}"
+    for unit, name in zip(shown, names, strict=True):
+        yield f"{unit.stage:9} {unit.action:6} {name:{width}} {one_line(unit.reason)}"
 
 
 def print_outcomes(outcomes: Sequence[EngineRun], *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO
@@ -24,8 +24,9 @@ from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
 from pipelines.console.terminal import printable_output
-from schemas.errors import ConfigError, CppmillError, ExitCode
+from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
+from schemas.printing import one_line
 from schemas.resources import check_address_space
 
 NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
@@ -148,9 +149,11 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except Exception as error:
         failure = find_failure(error)
-        print_failure(failure, as_json=output is not None and output.as_json)
+        with suppress(OSError, ResourceError):  # a stream that leads nowhere does not change how the command ends
+            print_failure(failure, as_json=output is not None and output.as_json)
         if output is not None and output.as_json and not output.one_document:
-            JsonReporter().error(failure.message, int(failure.exit_code))
+            with suppress(OSError, ResourceError):
+                JsonReporter().error(failure.message, int(failure.exit_code))
         raise SystemExit(int(failure.exit_code)) from None
 
 
@@ -158,7 +161,7 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
 def log_to_console(output: Output) -> Iterator[None]:
     """Log to the error stream within the block: our own from INFO, others from WARNING; everything if verbose."""
     handler = _ErrorStreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s" if output.verbose else "%(message)s"))
+    handler.setFormatter(_Formatter("%(levelname)s %(name)s: %(message)s" if output.verbose else "%(message)s"))
     if not output.verbose:
         handler.addFilter(worth_showing)
     levels = {LOGGER: _own_level(output), None: logging.INFO if output.verbose else logging.WARNING}
@@ -215,6 +218,14 @@ def worth_showing(record: logging.LogRecord) -> bool:
         return True
     ours = record.exc_info is not None and isinstance(record.exc_info[1], CppmillError)
     return record.levelno >= logging.ERROR and not ours and not is_reported(record.getMessage())
+
+
+class _Formatter(logging.Formatter):
+    """Keeps a message of ours in one line: the name of a file in it may have a line that looks like a message."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        message = super().formatMessage(record)
+        return one_line(message) if record.name.split(".")[0] == LOGGER else message
 
 
 class _ErrorStreamHandler(logging.StreamHandler[TextIO]):

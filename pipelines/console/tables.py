@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from schemas.printing import one_line
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -31,7 +33,13 @@ def _cell(value: Any, how: str | Callable[[Any], str]) -> str:  # noqa: ANN401 -
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines: the first column to the left, the others to the right."""
+    r"""Return rows as lines: the first column to the left, the others to the right; a cell is never several lines.
+
+    Example:
+        >>> align([["path", "bytes"], ["a\nb", "1"]])
+        ['path  bytes', 'a\\nb      1']
+    """
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -12,8 +12,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from schemas.errors import ResourceError
 from schemas.passwords import redacted
 from schemas.printing import printable
+from schemas.resources import explain_refusal
+
+_NAMES = {"<stdout>": "the output stream", "<stderr>": "the error stream"}
 
 
 class PrintableStream:
@@ -29,8 +33,30 @@ class PrintableStream:
 
     def write(self, text: str) -> int:
         """Write a text, escaped and without the passwords of URLs."""
-        self.rich_proxied_file.write(redacted(printable(text)))
+        with self._naming_stream():
+            self.rich_proxied_file.write(redacted(printable(text)))
         return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        with self._naming_stream():
+            self.rich_proxied_file.flush()
+
+    @contextmanager
+    def _naming_stream(self) -> Iterator[None]:
+        """Name the stream in an error, which has no file name.
+
+        Raises:
+            ResourceError: If there is no space where the stream leads.
+        """
+        try:
+            yield
+        except OSError as error:
+            reason = explain_refusal(error)
+            if reason is None:
+                raise
+            name = getattr(self.rich_proxied_file, "name", "")
+            raise ResourceError(f"{_NAMES.get(name, 'a stream')}: {reason}") from error
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts, escaped."""

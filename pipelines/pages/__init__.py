@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.printing import printable
+from schemas.resources import explaining_refusals
 
 
 def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template takes
@@ -52,10 +53,12 @@ def write_page(html: str, file: Path, *, option: str) -> str:
 
     Raises:
         ConfigError: If the file cannot be written.
+        ResourceError: If there is no space for it.
     """
     data = html.encode("utf-8", "backslashreplace")
     try:
-        write_file(file, data)
+        with explaining_refusals():
+            write_file(file, data)
     except OSError as error:
         raise ConfigError(
             f"{option} {file}: cannot be written: {error.strerror}; name a file in a folder that is there"

@@ -26,7 +26,7 @@ from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.passwords import redacted
 from schemas.places import is_remote
-from schemas.printing import printable_json
+from schemas.printing import one_line, printable_json
 from transforms.records.croissant import CROISSANT, Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
@@ -80,7 +80,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     configs = (
         "configs tokens and documents" if receipt["dataset"]["documents"] else "no configs, as there are no documents"
     )
-    yield f"{folder / CARD}: dataset card, {configs}; licences: {', '.join(names) or 'none given'}"
+    yield f"{folder / CARD}: dataset card, {configs}; licences: {', '.join(map(one_line, names)) or 'none given'}"
     yield _link_products(run, folder, receipt)
 
 

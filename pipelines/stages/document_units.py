@@ -1,4 +1,4 @@
-"""Units of the stages whose unit is a documents shard."""
+"""Units of the stages whose unit is a documents shard, and whether there is any document for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 import cppmill_core
 
-from schemas.units import DOCUMENTS_PREFIX, OutputFile, Stage, Unit, UnitReceipt, unit_key
+from pipelines.stages.session import Session
+from schemas.errors import NothingKeptError
+from schemas.ledger import Ledger
+from schemas.reasons import Filtered
+from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX, OutputFile, Stage, Unit, UnitReceipt, unit_key
 
 
 def document_shards(documents: Sequence[UnitReceipt]) -> list[OutputFile]:
@@ -48,3 +52,18 @@ def plan_shards(stage: Stage, documents: Sequence[UnitReceipt], *, config: dict[
         payload = {"shard": shard.path, "inputs": {shard.path: shard.sha256}}
         units.append(Unit(stage=stage, key=key, num_bytes=sizes[shard.path], label=shard.path, payload=payload))
     return units
+
+
+def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
+    """Raise NothingKeptError if no document is kept: there is nothing to build from or to tokenize."""
+    ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.path) for receipt in receipts).documents
+    if ledger.kept:
+        return
+    reasons = [(f"{column}[{reason}]" if reason else str(column), n) for column, reason, n in ledger.entries() if n]
+    shown = ", ".join(f"{name} {number:,}" for name, number in reasons)
+    ways = "--extensions names those to take" if Filtered.EXTENSION in ledger.filtered else "docs/how-to/filters.md"
+    rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
+    raise NothingKeptError(
+        f"SOURCE {', '.join(session.config.sources)}: none of {ledger.total:,} documents is kept: {shown}; "
+        f"{rejects} names each ({ways})"
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,14 +13,15 @@ import pyarrow.parquet as pq
 
 from configs.runs import RunConfig
 from pipelines.stages.benchmarks import remember_benchmark
+from pipelines.stages.document_units import check_kept
 from pipelines.stages.platforms import make_detect, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
 from schemas.digests import sha256_json
-from schemas.errors import BadInputError, ConfigError, NothingKeptError
+from schemas.errors import BadInputError, ConfigError
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
-from schemas.reasons import Filtered
+from schemas.printing import one_line
 from schemas.units import REJECTS_PREFIX, Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
 from transforms.filters.withdrawals import Withdrawals, keep_withdrawals, published_withdrawals, read_withdrawals
@@ -72,6 +72,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     Raises:
         ConfigError: If there is no file in the sources.
         BadInputError: If more documents are dead than allowed; the rejects are written by then.
+        NothingKeptError: If no document is kept; the same.
     """
     options = session.config.options.ingest
     lists = Lists.read(options)
@@ -87,6 +88,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
                 session.out.remove(name)
     prune_cache(found, session.out, options)
     check_dead(session, receipts)
+    check_kept(session, receipts)
     return receipts
 
 
@@ -245,23 +247,8 @@ def _first_dead(session: Session, receipts: list[UnitReceipt]) -> str:
         rows = pq.read_table(pa.BufferReader(session.out.read_bytes(name)), filters=pc.field("column") == "dead")
         for row in rows.select(["path", "detail"]).to_pylist():
             if row["detail"]:
-                return f"{row['path']}: {row['detail']}. "
+                return f"{one_line(row['path'])}: {one_line(row['detail'])}. "
     return ""
-
-
-def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
-    """Raise NothingKeptError if no document is kept: there is nothing to build from or to tokenize."""
-    ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.path) for receipt in receipts).documents
-    if ledger.kept:
-        return
-    reasons = [(f"{column}[{reason}]" if reason else str(column), n) for column, reason, n in ledger.entries() if n]
-    shown = ", ".join(f"{name} {number:,}" for name, number in reasons)
-    ways = "--extensions names those to take" if Filtered.EXTENSION in ledger.filtered else "docs/how-to/filters.md"
-    rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
-    raise NothingKeptError(
-        f"SOURCE {', '.join(session.config.sources)}: none of {ledger.total:,} documents is kept: {shown}; "
-        f"{rejects} names each ({ways})"
-    )
 
 
 PROGRAM = StageProgram(stage=Stage.INGEST, work=ingest, plan=plan)

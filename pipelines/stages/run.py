@@ -63,8 +63,6 @@ def run_stages(session: Session) -> None:
     for program in programs_of(session.config):
         receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
         pa.default_memory_pool().release_unused()
-        if program.stage is Stage.INGEST:
-            ingest.check_kept(session, receipts[Stage.INGEST])
     if receipts.get(Stage.BUILD) == [] and _receipt_bytes(session.out) != before:
         from pipelines.stages.gain import describe_gain
 

@@ -13,7 +13,7 @@ import cppmill_core
 
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter
-from pipelines.stages.document_units import plan_shards
+from pipelines.stages.document_units import check_kept, plan_shards
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_skip
 from pipelines.stages.scan_receipts import ScanReceipts
 from pipelines.stages.session import Session, open_session
@@ -42,6 +42,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
 
 def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
     """Scan the new documents shards, and merge all counts unless they are up to date; return the receipts."""
+    check_kept(session, documents)
     settings = scan_settings(session)
     return _scan(session, settings, plan_scan(documents, settings))
 
@@ -70,6 +71,7 @@ def shards_flow(session: Session) -> Flow:
 
 def work(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
     """Scan, and return all receipts; none, and counts stay as they are, if the tokenizer in OUT is kept."""
+    check_kept(session, documents)
     settings = scan_settings(session)
     units = plan_scan(documents, settings)
     if keeps_tokenizer(session, plan_merge(units)):

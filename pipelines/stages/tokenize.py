@@ -8,7 +8,7 @@ from pathlib import Path
 from cppmill_core.manifests import MANIFEST
 
 from pipelines.stages.build import install_tokenizer
-from pipelines.stages.document_units import plan_shards
+from pipelines.stages.document_units import check_kept, plan_shards
 from pipelines.stages.given import open_given
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
@@ -27,6 +27,7 @@ def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitRec
         session: The session; the tokenizer that its configuration names is copied into OUT first.
         documents: Receipts of the ingest units.
     """
+    check_kept(session, documents)
     if session.config.tokenizer is not None:
         install_tokenizer(session, session.config.tokenizer)
     settings = tokenize_settings(session)

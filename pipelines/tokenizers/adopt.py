@@ -17,6 +17,7 @@ from schemas.errors import ConfigError, VocabularyConfigError
 from schemas.files import part_folder
 from schemas.options import HfTemplate
 from schemas.printing import one_line
+from schemas.resources import explaining_refusals
 from tokenizer_build.artifact import copy_with_template
 
 _TEMPLATED = "a tokenizer directory that a build wrote, and only those have a template"
@@ -92,12 +93,13 @@ def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[s
     from tokenizer_build.own import split_files  # what trains comes with it
 
     try:
-        _, manifest = read_manifest(source, None)
-        if "kind" in manifest:
-            raise ConfigError(f"{source}: not {_TEMPLATED}")
-        names, others = split_files(source)
-        digest = copy_with_template(source, names, template, staged)
-        tokenizer = cppmill_core.load_tokenizer(staged, digest)
+        with explaining_refusals():
+            _, manifest = read_manifest(source, None)
+            if "kind" in manifest:
+                raise ConfigError(f"{source}: not {_TEMPLATED}")
+            names, others = split_files(source)
+            digest = copy_with_template(source, names, template, staged)
+            tokenizer = cppmill_core.load_tokenizer(staged, digest)
     except (OSError, cppmill_core.CoreError, VocabularyConfigError) as error:
         raise ConfigError(str(error)) from error
     left = [f"not copied, as it is no part of the tokenizer: {', '.join(map(one_line, others))}"] if others else []

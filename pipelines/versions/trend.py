@@ -19,6 +19,7 @@ from pipelines.console.events import log_names, read_events
 from pipelines.console.tables import align
 from pipelines.versions.changes import FinishedRun
 from schemas.errors import IntegrityError
+from schemas.printing import one_line
 from transforms.records.movers import Mover, find_movers
 from transforms.records.trend import (
     NAMED_PROJECTS,
@@ -188,7 +189,7 @@ def _came_and_went(shown: Sequence[VersionFacts]) -> Iterator[str]:
             if changed and changed["number"]:
                 more = changed["number"] - len(changed["named"])
                 names = [*changed["named"], *([f"and {more:,} more"] if more else [])]
-                lines.append(f"{facts.version}  {kind:7}  {', '.join(names)}")
+                lines.append(f"{facts.version}  {kind:7}  {', '.join(map(one_line, names))}")
     if lines:
         yield from ("", "projects that came and went", *lines)
 

@@ -88,8 +88,8 @@ def verify(
 
 def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> list[str]:
     """Return every difference between a run, or what is published of it, and its receipt."""
-    differences = verify_published(folder, reading) if published else verify_run(folder, reading)
     try:
+        differences = verify_published(folder, reading) if published else verify_run(folder, reading)
         if differences:
             return differences
         receipt = read_receipt(folder)
@@ -105,6 +105,8 @@ def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> l
             *_check_build(units, recount=reading.reencode >= 1),
             *check_records(folder, receipt),
         ]
+    except FileNotFoundError as error:
+        return [f"{error.filename or error}: it went while it was read; a run may be writing to {folder.root}"]
     except IntegrityError as error:
         return [str(error)]
     except MALFORMED as error:

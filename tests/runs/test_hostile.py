@@ -87,3 +87,27 @@ def test_a_vocabulary_that_cannot_be_filled_fails_with_the_possible_size(hostile
     assert done.returncode in (1, 2)
     assert "65536" in done.stderr.replace(",", "")
     assert "vocab" in done.stderr
+
+
+def test_a_name_of_several_lines_is_never_a_line_of_its_own(run, cppmill, tmp_path):
+    sources, out, tokenizer = tmp_path / "sources", tmp_path / "out", run.out / "tokenizer"
+    project = sources / "project\nforged 1"
+    project.mkdir(parents=True)
+    (project / "a\nforged 2.cpp").write_text("int a;\n")
+    (project / "link\nforged 3.cpp").symlink_to("a.cpp")
+    (sources / "broken\nforged 4.tar.gz").write_bytes(b"\x1f\x8b")
+    given = (sources, "--out", out, "--tokenizer", tokenizer)
+    allowed = (*given, "--max-dead-fraction", "1")
+    said = [
+        cppmill("plan", *allowed),
+        cppmill("run", *given, check=False),
+        cppmill("run", *allowed),
+        cppmill("trace", "--data", out, "--step", "0", "--batch-rows", "1"),
+        cppmill("compare", f"a={tokenizer}", "--on", out, "--verbose"),
+        cppmill("provenance", out, "--out", tmp_path / "card", "--date", "2026-01-01"),
+    ]
+    assert [done.returncode for done in said] == [0, 3, 0, 0, 0, 0]
+    printed = [done.stdout + done.stderr for done in said]
+    assert not [text for text in printed if any(line.startswith("forged") for line in text.splitlines())]
+    shown = [sum(f"\\nforged {number}" in text for text in printed) for number in (1, 2, 3, 4)]
+    assert all(shown), shown

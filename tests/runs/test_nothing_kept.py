@@ -16,3 +16,21 @@ def test_a_folder_of_other_files_is_one_clear_error_again_and_again(run, cppmill
         assert f"SOURCE {sources}: none of 1 documents is kept: filtered[extension] 1" in said
         assert "--extensions" in said
     assert not (tmp_path / "out/receipt.json").exists()
+
+
+def test_a_pattern_in_a_folder_that_is_not_there_matches_none(run, cppmill, tmp_path):
+    pattern = tmp_path / "no" / "**" / "*.cpp"
+    done = cppmill("run", pattern, "--out", tmp_path / "out", "--tokenizer", run.out / "tokenizer", check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"source '{pattern}' is no regular file and matches none" in done.stderr
+
+
+def test_stages_of_which_nothing_is_kept_say_so_too(run, cppmill, tmp_path):
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "notes.txt").write_text("no code\n")
+    given = ["--tokenizer", run.out / "tokenizer"]
+    for stage, *arguments in (["ingest"], ["scan"], ["tokenize", *given], ["ingest"]):
+        done = cppmill(stage, sources, "--out", tmp_path / "out", *arguments, check=False)
+        assert (stage, done.returncode) == (stage, 3)
+        assert f"SOURCE {sources}: none of 1 documents is kept: filtered[extension] 1" in done.stderr.splitlines()[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, cast
 
 from schemas.errors import ResourceError
@@ -12,7 +13,7 @@ from schemas.places import is_remote
 from schemas.reasons import Dead
 from schemas.resources import explain_refusal
 from transforms.sources.document import DamageError
-from transforms.storage.urls import open_file
+from transforms.storage.urls import input_errors, open_file
 
 _OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _BUFFER_BYTES = 1 << 16
@@ -34,6 +35,15 @@ def open_input(root: str, path: str) -> BinaryIO:
         return cast(BinaryIO, system.open(full_path, "rb"))
     descriptor = open_descriptor(root, path)
     return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
+
+
+def naming_input(root: str, path: str) -> AbstractContextManager[None]:
+    """Return a block in which errors of a store name the file that is read from it.
+
+    Raises:
+        StoreError: As `input_errors` does.
+    """
+    return input_errors(f"{root}/{path}") if is_remote(root) else nullcontext()
 
 
 def open_descriptor(root: str, path: str) -> int:

@@ -16,7 +16,7 @@ from schemas.options import IngestOptions
 from schemas.reasons import Filtered
 from schemas.units import Unit
 from transforms.sources.document import Archive, Document, accepts_extension, display_path
-from transforms.sources.files import open_input, os_error_reason
+from transforms.sources.files import naming_input, open_input, os_error_reason
 from transforms.sources.listing import GROUPED, Input, Kind
 from transforms.sources.readers import read_members
 
@@ -95,7 +95,7 @@ def _read(root: str, path: str, num_bytes: int) -> bytes | None:
     if num_bytes > _MAX_BYTES:
         return None
     try:
-        with open_input(root, path) as file:
+        with naming_input(root, path), open_input(root, path) as file:
             content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         os_error_reason(error)

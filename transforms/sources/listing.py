@@ -71,6 +71,9 @@ _FOLDERS_PER_CALL = 1024
 """Folders whose entries are in memory at the same time."""
 
 _LOCAL_SCHEMES = ("file://", "local://")
+_NOTHING = "source {!r} is no regular file and matches none; check the name or pattern"
+_GONE = (404, 410)
+"""What a web server answers for what it does not have."""
 _VERSION_KEYS = (
     "ETag",
     "etag",
@@ -200,7 +203,7 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
             found = list(_list_local(source, index, listing))
         is_file = listing.roots[index].is_file
         if not found and (is_file or is_glob(source)):
-            raise ConfigError(f"source {source!r} is no regular file and matches none; check the name or pattern")
+            raise ConfigError(_NOTHING.format(source))
         if not options.open_archives and not is_file:
             found = [_as(item, Kind.FILE) for item in found]
         if options.document_separator is not None:
@@ -239,11 +242,24 @@ def _list_local(source: str, index: int, listing: Listing) -> Iterator[Input]:
     elif is_glob(source):
         root, below = split_glob(absolute)
         pattern = Glob(below)
+        if _is_missing(root):
+            raise ConfigError(_NOTHING.format(source))
     else:
         raise ConfigError(f"source {source!r} does not exist; give a folder, a file, a glob or an fsspec URL")
     root = root.rstrip("/")
     listing.roots.append(Root(location=root, name=_root_name(root), is_file=is_file))
     yield from _Walk(root, index, listing).files(pattern)
+
+
+def _is_missing(folder: str) -> bool:
+    """Return whether a folder is not there; one that may not be looked at is, and goes into the ledger."""
+    try:
+        os.stat(folder)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _root_name(root: str) -> str:
@@ -377,6 +393,9 @@ def _describe(system: Any, path: str, source: str) -> dict[str, Any]:  # noqa: A
     try:
         return dict(system.info(with_query(path)))
     except FileNotFoundError as error:
+        answer = error.__cause__  # fsspec takes whatever a web server answers for this
+        if is_web(source) and isinstance(answer, Exception) and getattr(answer, "status", None) not in _GONE:
+            raise answer from None
         raise ConfigError(f"source {source!r} does not exist; give a folder, a file or a glob") from error
 
 

@@ -18,7 +18,7 @@ from schemas.reasons import Column, Filtered
 from schemas.tables import READ, READ_DIGESTS
 from transforms.sources.batches import BATCH_BYTES, BATCH_ROWS, Flags, is_equal, to_batch
 from transforms.sources.document import Document, column_of, display_path
-from transforms.sources.files import open_input, os_error_reason
+from transforms.sources.files import naming_input, open_input, os_error_reason
 from transforms.storage.urls import open_file
 
 _AHEAD = 8
@@ -170,7 +170,8 @@ def _read_remote(root: str, project: str, inputs: Inputs, taken: Flags, max_byte
 
 def _read_object(root: str, path: str, shown: Document, max_bytes: int) -> Document:
     try:
-        content, num_bytes = _fetch(root, path, shown.num_bytes, max_bytes)
+        with naming_input(root, path):
+            content, num_bytes = _fetch(root, path, shown.num_bytes, max_bytes)
     except OSError as error:
         reason, detail = os_error_reason(error)
         return shown._replace(column=Column.DEAD, reason=reason, detail=detail)

@@ -19,7 +19,7 @@ from schemas.units import Unit
 from transforms.sources import under_way
 from transforms.sources.batches import Flags, batch_documents, to_documents
 from transforms.sources.document import Archive, DamageError, Document, bounded, display_path
-from transforms.sources.files import open_input, os_error_reason
+from transforms.sources.files import naming_input, open_input, os_error_reason
 from transforms.sources.jsonl import iter_jsonl
 from transforms.sources.listing import Kind, codec_of, extension_of
 from transforms.sources.loose import projects_of, read_loose
@@ -165,7 +165,7 @@ def _archived(unit: Unit, options: IngestOptions, ends: Container[int] | None) -
 def read_members(unit: Unit, archive: Archive) -> Generator[_Rows]:
     """Yield the members of an archive of a unit up to the limit, then an entry for damage that cut none."""
     rows, limit = 0, _Limit(archive.options.limit)
-    with closing(_members(unit, archive)) as members:
+    with naming_input(unit.payload["root"], archive.path), closing(_members(unit, archive)) as members:
         try:
             for found in members:
                 taken = limit.take(found)

@@ -18,8 +18,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from schemas.digests import parse_json
-from schemas.errors import ConfigError, LockedError
+from schemas.errors import ConfigError, LockedError, ResourceError
 from schemas.logs import module_logger
+from schemas.resources import explain_refusal
 from transforms.storage.protocol import CACHE, LOCK, Holder
 
 logger = module_logger(__name__)
@@ -54,6 +55,8 @@ class FolderLock:
                 "write elsewhere"
             ) from error
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise ResourceError(str(explain_refusal(error, where=str(root / name), place=root))) from error
             raise ConfigError(f"--out {root}: cannot be written: {error.strerror or error}") from error
 
     def __enter__(self) -> FolderLock:

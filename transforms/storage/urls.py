@@ -39,7 +39,7 @@ def open_url(url: str) -> tuple[Any, str]:
         return OBJECTS[scheme]().system, path
     if is_web(url):  # there a path is the whole URL, and would have the password
         user = user_of(url)
-        system, path = _url_to_fs(url, **({} if user is None else {"client_kwargs": {"auth": _auth(*user)}}))
+        system, path = _url_to_fs(url, **({} if user is None else {"client_kwargs": _sign_in(url, *user)}))
     elif scheme == HUB:
         system, path = _open_hub(url)
     elif "::" in url:
@@ -92,10 +92,11 @@ def is_web(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-def _auth(user: str, password: str) -> Any:  # noqa: ANN401 - a type of aiohttp, which only the web needs
+def _sign_in(url: str, user: str, password: str) -> dict[str, Any]:
+    """Return what signs in on the server of a URL, and on no other one to which it redirects or has links."""
     from aiohttp import BasicAuth
 
-    return BasicAuth(unquote(user), unquote(password))
+    return {"auth": BasicAuth(unquote(user), unquote(password)), "base_url": f"{'/'.join(url.split('/')[:3])}/"}
 
 
 @contextmanager

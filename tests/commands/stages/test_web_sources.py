@@ -49,9 +49,11 @@ def served(handler, folder):
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=folder)) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture
@@ -99,3 +101,73 @@ def test_signed_urls_are_the_file_and_their_signature_stays_here(run, folder, tm
     assert "5ecret" not in "".join(capfd.readouterr())
     files = [path for path in tmp_path.rglob("*") if path.is_file() and "served" not in path.parts]
     assert not [path for path in files if b"5ecret" in path.read_bytes()]
+
+
+class Redirecting(Quiet):
+    """Sends everyone to the same file of another server."""
+
+    other, signed_in = "", []
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        self.signed_in.append(self.headers["Authorization"] is not None)
+        self.send_response(302)
+        self.send_header("Location", f"{self.other}{self.path}")
+        self.end_headers()
+
+
+class Watched(Quiet):
+    """Serves a folder, and notes who signs in."""
+
+    signed_in = []
+
+    def send_head(self):
+        self.signed_in.append(self.headers["Authorization"] is not None)
+        return super().send_head()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library, about how one signs in
+def test_a_password_goes_to_its_server_and_not_where_that_redirects(run, folder, tmp_path, monkeypatch):
+    expected = made(run, folder.parent / "numpy.tar", tmp_path / "local")
+    monkeypatch.setattr(Redirecting, "signed_in", [])
+    monkeypatch.setattr(Watched, "signed_in", [])
+    with served(Watched, folder.parent) as other, served(Redirecting, folder.parent) as place:
+        monkeypatch.setattr(Redirecting, "other", other)
+        url = f"{place.replace('//', '//me:5ecret@')}/numpy.tar"
+        assert made(run, url, tmp_path / "web") == expected
+    assert set(Redirecting.signed_in) == {True}
+    assert set(Watched.signed_in) == {False}
+
+
+@pytest.mark.parametrize("status", [401, 403, 500, 503])
+def test_what_a_web_server_refuses_is_not_said_to_be_absent(tmp_path, status):
+    class Refusing(Quiet):
+        def send_head(self):
+            self.send_error(status)
+
+    with served(Refusing, tmp_path) as place, pytest.raises(cppmill.CppmillError, match=f"{place}/a.cpp: .*{status}"):
+        cppmill.run(f"{place}/a.cpp", out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["numpy.tar", "numpy/core/numpy/npy_common.h", "rows.jsonl"])
+def test_a_body_that_ends_early_names_the_file(run, folder, tmp_path, name):
+    class Short(Quiet):
+        def copyfile(self, source, outputfile):
+            outputfile.write(source.read()[:-9])
+
+    (folder.parent / "rows.jsonl").write_text('{"path": "a.cpp", "content": "int a;"}\n')
+    with (
+        served(Short, folder.parent) as place,
+        pytest.raises(cppmill.CppmillError, match=f"^{place}/{name}: .* failed"),
+    ):
+        cppmill.run(f"{place}/{name}", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
+
+
+def test_a_fragment_is_no_part_of_a_source(run, folder, tmp_path, capfd):
+    expected = made(run, folder.parent / "numpy.tar", tmp_path / "local")
+    with served(Quiet, folder.parent) as place:
+        assert made(run, f"{place}/numpy.tar?key=1#5ecret", tmp_path / "web") == expected
+    assert "5ecret" not in "".join(capfd.readouterr())
+    assert not [path for path in (tmp_path / "web").rglob("*") if path.is_file() and b"5ecret" in path.read_bytes()]

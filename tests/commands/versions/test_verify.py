@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pipelines.console.progress import Reporters
 from pipelines.versions.verify import verify
 from transforms.records.versions import find_run
 
@@ -42,6 +43,18 @@ def test_a_missing_file_is_found_and_named(copied_run, cppmill, pattern):
     done = cppmill("verify", copied_run.out, check=False)
     assert done.returncode == 1
     assert path.name in (done.stdout + done.stderr).replace("\n", "")
+
+
+@pytest.mark.parametrize("pattern", ["documents/part-*", "tokens/part-*", "proofs/_unit-*", "counts/terms.parquet"])
+def test_a_file_that_a_run_removes_meanwhile_is_named(copied_run, pattern):
+    path = sorted(copied_run.out.glob(pattern))[-1]
+
+    class Removing(Reporters):
+        def stage_started(self, stage, units, num_bytes):
+            path.unlink()
+
+    found = verify(str(copied_run.out), reporter=Removing())
+    assert path.name in found[0], found
 
 
 def test_a_link_to_the_same_bytes_outside_is_found_and_goes_with_the_next_run(copied_run, cppmill, tmp_path):

@@ -245,6 +245,28 @@ def test_a_stack_that_is_too_small_is_said_before_anything_overflows_it() -> Non
     assert done.stderr == "error: the stack is limited to 256 kB (ulimit -s); at least 1,024 are needed\n"
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_full_output_stream_is_named_in_one_line(as_json: bool) -> None:
+    code = "from pipelines.console.console import *\nwith command_session(Output(as_json={})): print('more')"
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-c", code.format(as_json)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, cwd=REPOSITORY, text=True)
+    (line,) = done.stderr.splitlines()
+    message = json.loads(line)["message"] if as_json else line.removeprefix("error: ")
+    assert done.returncode == 1
+    assert message.startswith("the output stream: no space left; free some")
+
+
+def test_a_full_error_stream_does_not_change_how_a_command_ends() -> None:
+    code = (
+        "from pipelines.console.console import *\nwith command_session(Output(as_json=True)): raise ConfigError('no')"
+    )
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, check=False, cwd=REPOSITORY, text=True)
+    assert (done.returncode, json.loads(done.stdout)["message"]) == (2, "no")
+
+
 SMALL_ADDRESS_SPACE = f"""import resource, sys, cppmill
 resource.setrlimit(resource.RLIMIT_AS, ({LEAST_ADDRESS_SPACE - 1},) * 2)
 sys.argv = ["cppmill", "verify", "."]
