@@ -149,8 +149,8 @@ class Versions:
         except (ValueError, KeyError, TypeError):
             pass
         raise IntegrityError(
-            f"{self.folder.where(BUILDING)}: it does not name an unfinished version of this store; remove it and run again: the "
-            "unfinished version is started again"
+            f"{self.folder.where(BUILDING)}: it does not name an unfinished version of this store; remove it and run "
+            "again: the unfinished version is started again"
         )
 
     @property
