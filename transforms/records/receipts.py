@@ -37,7 +37,7 @@ _FORM: dict[str, Any] = {
         **{"digest": str, "documents": int, "tokens": int, "bytes": int},
         "shards": [{"path": str, "sha256": str, "rows": int, "tokens": int, "bytes": int}],
     },
-    "policy": {"bos": bool, "eos": bool},
+    "policy": {"bos": object, "eos": object},
     "ledger": {"documents": _COLUMNS, "bytes": _COLUMNS},
     "configs": {"ingest": dict, "tokenize": dict},
     "code": {"": str},

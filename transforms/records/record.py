@@ -89,7 +89,7 @@ def check_form(value: Any, form: Any, *, place: str = "") -> None:  # noqa: ANN4
 
     Args:
         value: The value.
-        form: A type, which it must be; a dict, whose keys it must have; or a list of one form, that of its items. The
+        form: A type, which it must be, `object` for any; a dict, whose keys it must have; or a list of one form, that of its items. The
             key `""` is the form of all values of an object.
         place: Where the value is, for messages.
 
@@ -104,7 +104,7 @@ def check_form(value: Any, form: Any, *, place: str = "") -> None:  # noqa: ANN4
     """
     expected = form if isinstance(form, type) else type(form)
     found = type(value)  # not isinstance: for Python, true is a whole number
-    if found is not expected:
+    if found is not expected and form is not object:
         raise ValueError(f"{place or 'it'} is of another type than {expected.__name__}")
     if isinstance(form, list):
         for number, item in enumerate(value):
