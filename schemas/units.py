@@ -171,6 +171,10 @@ class UnitReceipt:
             del value["format"]
             if not isinstance(value["outputs"], list):
                 raise TypeError("outputs is not an array")
+            if other := [
+                output for output in value["outputs"] if output.keys() != OutputFile.__dataclass_fields__.keys()
+            ]:
+                raise ValueError(f"the keys of an output are {', '.join(sorted(other[0]))}")
             outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
             receipt = cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
             receipt.check_types()

@@ -17,10 +17,12 @@ from configs.exports import ExportConfig, ExportOptions
 from pipelines.console.progress import Reporter
 from pipelines.stages.session import Session, open_session
 from schemas.errors import ConfigError, IntegrityError
+from schemas.options import TokenizeOptions
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from transforms.records.code import code_versions
 from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
-from transforms.records.receipts import read_receipt
+from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.record import reads_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, token_shards
 from transforms.tokens.tokenizer import manifest_digest
@@ -47,6 +49,16 @@ class ExportSource(Generic[ExportOptions]):
     shards: Sequence[TokenShard]
     options: ExportOptions
     core_version: str = cppmill_core.__version__
+
+    @property
+    def tokenize_options(self) -> TokenizeOptions:
+        """The options with which the run was tokenized.
+
+        Raises:
+            IntegrityError: If the receipt has others than there are.
+        """
+        with reads_record(self.run.where(RECEIPT), kind="receipt"):
+            return TokenizeOptions.model_validate(self.receipt["configs"]["tokenize"])
 
     def unit(
         self,

@@ -14,7 +14,6 @@ from pipelines.console.progress import Reporter
 from pipelines.exports.frame import Export, ExportSource, RunStage, open_export
 from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import SequenceOptions
-from schemas.options import TokenizeOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.export import UNIT_TOKENS, SequenceSettings, sequence_unit
 from transforms.exports.sequences.fill_in_middle import fim_ids
@@ -72,7 +71,7 @@ def sequence_settings(source: ExportSource[SequenceOptions], out: OutputFolder, 
     tokens = TokenizeSettings(
         out=source.run,
         tokenizer_digest=source.receipt["tokenizer"]["digest"],
-        options=TokenizeOptions.model_validate(source.receipt["configs"]["tokenize"]),
+        options=source.tokenize_options,
         threads=threads,
     )
     return SequenceSettings(out=out, source=tokens, options=source.options)

@@ -16,7 +16,6 @@ from pipelines.tokenizers.codec import load_tokenizer
 from schemas.digests import add_digests
 from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import ShardOptions
-from schemas.options import TokenizeOptions
 from schemas.printing import count
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
@@ -74,7 +73,7 @@ def shard_settings(source: ExportSource[ShardOptions], out: OutputFolder, *, thr
 def find_borders(source: ExportSource[ShardOptions]) -> Borders:
     """Return which control tokens surround documents, in the run's receipt and in the source."""
     policy, wanted = source.receipt["policy"], source.options.bos
-    tokenize = TokenizeOptions.model_validate(source.receipt["configs"]["tokenize"])
+    tokenize = source.tokenize_options
     with source.run.open_local_folder("tokenizer") as directory:
         tokenizer = load_tokenizer(directory, argument="RUN")
 

@@ -18,7 +18,7 @@ from schemas.options import RunOptions
 from schemas.printing import count
 from schemas.units import UnitReceipt
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, Counts, sum_counts
-from transforms.records.record import read_record
+from transforms.records.record import check_form, read_record, reads_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import LOST, sum_losses
 
@@ -27,6 +27,23 @@ SIGNATURE = f"{RECEIPT}.sig"
 """The signature of the receipt: the only file in OUT that a receipt does not name, besides itself."""
 
 RECEIPT_FORMAT = "cppmill-receipt-1"
+
+
+_COLUMNS = {**dict.fromkeys(("in", "kept", "empty", "duplicate"), int), "filtered": {"": int}, "dead": {"": int}}
+_FORM: dict[str, Any] = {
+    "corpus": {"digest": str, "documents": int, "bytes": int},
+    "tokenizer": {"digest": str, "revision": str, "vocab_size": int},
+    "dataset": {
+        **{"digest": str, "documents": int, "tokens": int, "bytes": int},
+        "shards": [{"path": str, "sha256": str, "rows": int, "tokens": int, "bytes": int}],
+    },
+    "policy": {"bos": object, "eos": object},
+    "ledger": {"documents": _COLUMNS, "bytes": _COLUMNS},
+    "configs": {"ingest": dict, "tokenize": dict},
+    "code": {"": str},
+    "files": {"": str},
+}
+"""What every receipt has, of whatever version: commands read it without looking whether it is there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +143,11 @@ def find_receipt(out: OutputFolder) -> dict[str, Any] | None:
     Raises:
         IntegrityError: If it is not a receipt of this version.
     """
-    return read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to rewrite it")
+    receipt = read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to rewrite it")
+    if receipt is not None:
+        with reads_record(out.where(RECEIPT), kind="receipt"):
+            check_form(receipt, _FORM)
+    return receipt
 
 
 def read_receipt(out: OutputFolder, *, argument: str = "") -> dict[str, Any]:

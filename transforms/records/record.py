@@ -38,6 +38,7 @@ def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, 
         record = parse_json(data)
         if record["format"] != record_format:
             raise ValueError(f"format {record['format']!r}")
+        canonical_json(record)
     except (ValueError, KeyError, TypeError) as error:
         raise IntegrityError(
             f"{out.where(name)}: not a {kind} of format {record_format} ({error}); {advice}"
@@ -81,6 +82,40 @@ def check_files(
         found = out.hash(known)
         if found != expected[known]:
             yield f"{out.where(known)}: its SHA-256 is {found}, the {kind} says {expected[known]}"
+
+
+def check_form(value: Any, form: Any, *, place: str = "") -> None:  # noqa: ANN401 - any JSON value
+    """Check that a JSON value has what a form has; it may have more.
+
+    Args:
+        value: The value.
+        form: A type, which it must be, `object` for any; a dict, whose keys it must have; or a list of one form, that of its items. The
+            key `""` is the form of all values of an object.
+        place: Where the value is, for messages.
+
+    Raises:
+        ValueError: Naming the first place that has another form.
+
+    Example:
+        >>> check_form({"shards": [{"rows": 1}]}, {"shards": [{"rows": int}]})
+        >>> check_form({"shards": [{"rows": True}]}, {"shards": [{"rows": int}]})
+        Traceback (most recent call last):
+        ValueError: shards[0].rows is of another type than int
+    """
+    expected = form if isinstance(form, type) else type(form)
+    found = type(value)  # not isinstance: for Python, true is a whole number
+    if found is not expected and form is not object:
+        raise ValueError(f"{place or 'it'} is of another type than {expected.__name__}")
+    if isinstance(form, list):
+        for number, item in enumerate(value):
+            check_form(item, form[0], place=f"{place}[{number}]")
+    elif isinstance(form, dict):
+        for key in form:
+            if key and key not in value:
+                raise ValueError(f"{f'{place}.' if place else ''}{key} is missing")
+        for key, item in value.items():
+            if key in form or "" in form:
+                check_form(item, form.get(key, form.get("")), place=f"{place}.{key}".lstrip("."))
 
 
 @contextmanager

@@ -4,12 +4,14 @@ import json
 import os
 import random
 import shutil
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
 from pipelines.console.progress import Reporters
 from pipelines.versions.verify import verify
+from schemas.digests import sha256_json
 from transforms.records.versions import find_run
 
 NAMED = {
@@ -55,6 +57,44 @@ def test_a_file_that_a_run_removes_meanwhile_is_named(copied_run, pattern):
 
     found = verify(str(copied_run.out), reporter=Removing())
     assert path.name in found[0], found
+
+
+HOSTILE = {
+    "a list": lambda receipt: receipt.update(ledger=[]),
+    "a number beyond 2^53": lambda receipt: receipt["dataset"].update(tokens=10**400),
+    "not a number": lambda receipt: receipt["dataset"].update(tokens=float("nan")),
+    "no path": lambda receipt: receipt["dataset"]["shards"][0].pop("path"),
+    "a shard of text": lambda receipt: receipt["dataset"]["shards"].append("x"),
+    "no tokenizer": lambda receipt: receipt.pop("tokenizer"),
+    "a file without digest": lambda receipt: receipt["files"].update({"tokenizer/tokenizer.json": None}),
+    "options that there are not": lambda receipt: receipt["configs"]["tokenize"].update(bos="x"),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_receipt_of_another_form_is_one_line_in_every_command(copied_run, cppmill, tmp_path, change):
+    path = copied_run.out / "receipt.json"
+    receipt = json.loads(path.read_bytes())
+    change(receipt)
+    with suppress(ValueError):  # of what canonical JSON cannot hold
+        receipt["digest"] = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
+    path.write_text(json.dumps(receipt))
+    told = []
+    for words in (
+        ("verify", copied_run.out),
+        ("report", copied_run.out, "--out", tmp_path / "page.html"),
+        ("provenance", copied_run.out, "--out", tmp_path / "card", "--date", "2026-01-01"),
+        ("lineage", copied_run.out, "--out", tmp_path / "lineage.jsonl"),
+        ("shards", copied_run.out, "--out", tmp_path / "shards"),
+        ("sequences", copied_run.out, "--out", tmp_path / "sequences", "--length", "256"),
+        ("vocab", "working-set", copied_run.out, "--out", tmp_path / "set.json"),
+        ("prove-absent", copied_run.out, 64 * "0"),
+    ):
+        done = cppmill(*words, check=False)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode in ((1,) if words[0] == "verify" else (0, 1, 2))
+        told += [words[0]] if "receipt.json: not " in done.stdout + done.stderr else []
+    assert {"shards", "sequences"} <= set(told)
 
 
 def test_a_link_to_the_same_bytes_outside_is_found_and_goes_with_the_next_run(copied_run, cppmill, tmp_path):

@@ -113,3 +113,12 @@ def test_a_receipt_has_each_of_its_keys_and_no_other(change):
     data = canonical_json({**changed, "digest": sha256_json(changed)})
     with pytest.raises(IntegrityError, match="its keys are"):
         UnitReceipt.from_bytes(data, where="x.json")
+
+
+def test_a_receipt_whose_outputs_have_other_keys_says_which():
+    value = json.loads(RECEIPT.to_bytes())
+    value["outputs"][0]["row3"] = value["outputs"][0].pop("rows")
+    del value["digest"]
+    data = canonical_json({**value, "digest": sha256_json(value)})
+    with pytest.raises(IntegrityError, match="the keys of an output are num_bytes, path, row3, sha256"):
+        UnitReceipt.from_bytes(data, where="here")
