@@ -46,7 +46,7 @@ impl<'a> Rows<'a> {
     pub(super) fn add_bytes(&self, before: u64) -> Result<u64> {
         let mut rows = (0..self.len()).map(|row| self.get(row));
         let sum = rows.try_fold(before, |sum, (text, count, _)| count.checked_mul(text.len() as u64)?.checked_add(sum));
-        sum.ok_or_else(|| Error::invalid("the texts, each times its count, have more bytes than 64 bits count"))
+        sum.ok_or_else(|| Error::invalid("the texts, each times its count, have more bytes than 64-bit counts hold"))
     }
 
     /// Whether any text has a count above 0.

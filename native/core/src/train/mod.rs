@@ -160,11 +160,10 @@ fn collect(
     mut collector: Collector<'_>,
     what: &str,
 ) -> Result<(Held, LeftOut)> {
-    let (mut occur, mut bytes) = (false, 0);
+    let mut occur = false;
     for batch in batches {
         let batch = batch?;
         let rows = input::Rows::new(&batch)?;
-        bytes = rows.add_bytes(bytes)?;
         occur |= rows.occur();
         collector.add_rows(&rows);
     }
