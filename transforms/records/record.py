@@ -89,8 +89,8 @@ def check_form(value: Any, form: Any, *, place: str = "") -> None:  # noqa: ANN4
 
     Args:
         value: The value.
-        form: A type, which it must be, `object` for any; a dict, whose keys it must have; or a list of one form, that of its items. The
-            key `""` is the form of all values of an object.
+        form: A type, which it must be, `object` for any; a dict, whose keys it must have; or a list of one form, that
+            of its items. The key `""` is the form of all values of an object.
         place: Where the value is, for messages.
 
     Raises:
