@@ -31,7 +31,7 @@ from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
 from transforms.storage.lease import Lease, read_holder
 from transforms.storage.log import ObjectLog
 from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Status, is_keyed
-from transforms.storage.urls import OBJECTS, store_errors
+from transforms.storage.urls import OBJECTS, input_errors, store_errors
 
 _CONFLICT_ATTEMPTS = 8
 _CONFLICT_SECONDS = 0.1
@@ -109,7 +109,7 @@ class ObjectStore:
         """Open an object; each read requests only its range."""
         with self._errors(name):
             source = self._objects.system.open(self._path(name), "rb", cache_type="none")
-        with source, pa.PythonFile(source, mode="r") as file:
+        with source, pa.PythonFile(source, mode="r") as file, input_errors(self.where(name)):
             yield file
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:

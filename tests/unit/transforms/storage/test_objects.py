@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import uuid
+from contextlib import suppress
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -153,6 +154,7 @@ class Proxy:
         self._store = (url.hostname, url.port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.goes_on = False
         self.refuse, self.cut, self.refused, self.answer = 0, 0, 0, b"503 Service Unavailable"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -184,13 +186,14 @@ class Proxy:
             store.sendall(head + b"\r\nConnection: close\r\n\r\n" + body)
             threading.Thread(target=self._pass_on, args=(client, store), daemon=True).start()
             left = self.cut or None
-            self.cut = 0
+            self.cut = self.cut if self.goes_on else 0
             while data := store.recv(1 << 16):
                 client.sendall(data[:left])
                 left = None if left is None else left - len(data)
                 if left is not None and left <= 0:
                     break
-            client.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):  # who was cut off may have closed it
+                client.shutdown(socket.SHUT_RDWR)
 
     def _read_head(self, client):
         request = b""
@@ -256,6 +259,14 @@ def test_a_body_that_breaks_off_is_read_on(out, proxy):
     proxy.cut = 300_000
     assert out.read_bytes("a") == content
     assert proxy.cut == 0
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_range_that_goes_on_breaking_off_is_an_error_that_names_the_file(out, proxy):
+    out.publish_bytes("a", hashlib.shake_256(b"seed").digest(1 << 20))
+    with pytest.raises(StoreError, match=f"^{out.root}/a: "), out.open_ranges("a") as file:
+        proxy.goes_on, proxy.cut = True, 300_000
+        file.read()
 
 
 @pytest.mark.usefixtures("no_waits")
