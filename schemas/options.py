@@ -223,7 +223,9 @@ class IngestOptions(Options):
     """Column or key of the path in Parquet and JSONL."""
 
     project_column: Annotated[
-        str | None, Field(examples=["repository"]), Option(heading=READING.heading, default="the archive's stem")
+        str | None,
+        Field(examples=["repository"]),
+        Option(heading=READING.heading, default="the file's name without extension"),
     ] = None
     """Column or key of the project in Parquet and JSONL."""
 
