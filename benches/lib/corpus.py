@@ -132,16 +132,9 @@ def choose_vocab_size(text_bytes: int) -> int:
 
 
 def documents_bytes(out: Path) -> int:
-    """Return the bytes of the documents in an output folder.
-
-    Raises:
-        ConfigError: If there are none.
-    """
+    """Return the bytes of the documents in an output folder."""
     columns = (pq.read_table(shard, columns=["num_bytes"])["num_bytes"] for shard in _shards(out))
-    num_bytes = sum(int(column.to_numpy().sum()) for column in columns)
-    if num_bytes == 0:
-        raise ConfigError("CORPUS: no document of it was kept; name a folder of C++ sources, or a higher --limit-mb")
-    return num_bytes
+    return sum(int(column.to_numpy().sum()) for column in columns)
 
 
 def write_sample(out: Path, path: Path, *, sample_bytes: int = SAMPLE_BYTES) -> int:

@@ -45,7 +45,7 @@ def test_wrong_tables_are_found_and_not_written(run: Any, tmp_path: Path, monkey
 
 def test_a_run_with_another_tokenizer_is_refused(run: Any, copied_run: Any) -> None:
     tables = ByteTables.of(Tokenizer.from_dir(run.out / "tokenizer"))
-    receipt = run.receipt | {"tokenizer": {"digest": "ab"}}
+    receipt = run.receipt | {"tokenizer": run.receipt["tokenizer"] | {"digest": "ab"}}
     (copied_run.out / "receipt.json").write_text(json.dumps(receipt))
     with pytest.raises(ConfigError, match=f"made with tokenizer ab, but these tables are of {tables.tokenizer}"):
         check_byte_tables(tables, str(copied_run.out))

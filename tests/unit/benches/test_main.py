@@ -71,11 +71,11 @@ def test_nothing_but_progress_is_on_the_error_stream(finished: Finished) -> None
     assert "WARNING" not in finished.messages and "Traceback" not in finished.messages
 
 
-def test_a_tree_without_sources_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_tree_without_sources_ends_as_a_run_of_it_does(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("no C++ here\n")
     done = CliRunner().invoke(app, [str(tmp_path)])
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1].startswith("error: CORPUS: no document of it was kept")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert f"error: SOURCE {tmp_path}: none of 1 documents is kept" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("arguments", [["nowhere"], [".", "--rounds", "0"], [".", "--json", "nowhere/rows.jsonl"]])

@@ -73,8 +73,8 @@ def test_the_table_has_published_figures_beside_ours() -> None:
     assert all(cell in line for cell in ("theirs", "100", "MB/s", "48", "2.00"))
 
 
-def test_a_tree_without_sources_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_tree_without_sources_ends_as_a_run_of_it_does(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("no C++ here\n")
     done = CliRunner().invoke(app, [str(tmp_path)])
-    assert done.exit_code == 2
+    assert done.exit_code == 3
     assert [path.name for path in tmp_path.iterdir()] == ["README"]
