@@ -47,32 +47,6 @@ def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
         raise ValueError("nested too deeply") from error
 
 
-def parse_unique_json(data: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value of a JSON text in which no object has a key twice: readers differ on which of the two counts.
-
-    Raises:
-        ValueError: If it is not JSON, has a key twice, or is nested more deeply than Python reads.
-
-    Example:
-        >>> parse_unique_json('{"a": 1, "a": 2}')
-        Traceback (most recent call last):
-        ValueError: the key 'a' is there twice
-    """
-    try:
-        return json.loads(data, object_pairs_hook=_take_once)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-
-
-def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict[str, Any]()
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} is there twice")
-        found[key] = value
-    return found
-
-
 def parse_toml(text: str) -> dict[str, Any]:
     """Return the tables of a TOML text.
 

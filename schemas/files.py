@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -88,6 +88,28 @@ def part_folder(target: Path) -> Iterator[Path]:
                 shutil.rmtree(part, ignore_errors=True)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def new_folder(target: Path, refuse: Callable[[str], Exception]) -> Iterator[Path]:
+    """Make a folder under another name, which gets its own once the block has ended well.
+
+    Args:
+        target: The folder; it may be there if it is empty.
+        refuse: Returns the error to raise for a reason.
+
+    Raises:
+        Exception: What `refuse` returns: another process makes the folder, or made it meanwhile.
+    """
+    try:
+        with part_folder(target) as part:
+            yield part
+            try:
+                part.replace(target)
+            except OSError as error:
+                raise refuse("it exists by now; name a new folder") from error
+    except BlockingIOError as error:
+        raise refuse("another command makes it; wait for it, or name a new folder") from error
 
 
 def _is_open(path: Path, descriptor: int) -> bool:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json, parse_json, sha256_file
 from schemas.errors import VocabularyConfigError
-from schemas.files import part_folder, write_file
+from schemas.files import new_folder, write_file
 from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV
 from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
 from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT
@@ -79,17 +79,9 @@ def init_vocabulary(source: Path, directory: Path) -> int:
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise VocabularyConfigError(f"{directory}: it exists and is not empty; name a new folder")
-    try:
-        with part_folder(directory) as part:
-            _fill(source, part)
-            number = len(load_vocabulary(part)[0].tokens)
-            try:
-                part.rename(directory)
-            except OSError as error:
-                raise VocabularyConfigError(f"{directory}: it exists by now; name a new folder") from error
-    except BlockingIOError as error:
-        raise VocabularyConfigError(f"{directory}: another command makes it; wait for it, or name another") from error
-    return number
+    with new_folder(directory, lambda reason: VocabularyConfigError(f"{directory}: {reason}")) as part:
+        _fill(source, part)
+        return len(load_vocabulary(part)[0].tokens)
 
 
 def _fill(source: Path, directory: Path) -> None:

@@ -34,6 +34,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
     """
     with open_session(config, reporter) as session:
         documents = session.current(Stage.INGEST)
+        check_kept(session, documents)
         if build_receipts(session):
             work(session, documents)
         else:
@@ -42,7 +43,6 @@ def run(config: RunConfig, reporter: Reporter) -> None:
 
 def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
     """Scan the new documents shards, and merge all counts unless they are up to date; return the receipts."""
-    check_kept(session, documents)
     settings = scan_settings(session)
     return _scan(session, settings, plan_scan(documents, settings))
 
@@ -71,7 +71,6 @@ def shards_flow(session: Session) -> Flow:
 
 def work(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
     """Scan, and return all receipts; none, and counts stay as they are, if the tokenizer in OUT is kept."""
-    check_kept(session, documents)
     settings = scan_settings(session)
     units = plan_scan(documents, settings)
     if keeps_tokenizer(session, plan_merge(units)):

@@ -14,7 +14,7 @@ from cppmill_core.manifests import MANIFEST, read_manifest
 from configs.outputs import check_parent
 from pipelines.stages.given import resolve_source, write_adopted
 from schemas.errors import ConfigError, VocabularyConfigError
-from schemas.files import part_folder
+from schemas.files import new_folder
 from schemas.options import HfTemplate
 from schemas.printing import one_line
 from schemas.resources import explaining_refusals
@@ -62,16 +62,8 @@ def _publish(out: Path, write: Callable[[Path], list[str]]) -> list[str]:
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"--out {out}: it exists already; name a new folder")
     check_parent(out, option="--out")
-    try:
-        with part_folder(out) as staged:
-            lines = write(staged)
-            try:
-                staged.replace(out)
-            except OSError as error:
-                raise ConfigError(f"--out {out}: it exists by now; name a new folder") from error
-    except BlockingIOError as error:
-        raise ConfigError(f"--out {out}: another command makes it; wait for it, or name a new folder") from error
-    return lines
+    with new_folder(out, lambda reason: ConfigError(f"--out {out}: {reason}")) as staged:
+        return write(staged)
 
 
 def _check_source(source: Path, *, ends: tuple[str | None, str | None], template: HfTemplate | None) -> None:

@@ -44,11 +44,9 @@ from transforms.tokens.losses import LOST
 
 _TOKENIZER = "tokenizer/"
 
-_DOC_ID_DIGITS = 24
-"""Of the doc_id, to compare documents by: 96 bits."""
-
 _DIGESTS = "S32"
 _NO_DIGEST = 64 * "0"
+_SHOWN_DIGITS = 24
 _COPIES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (Column.DUPLICATE, "", re.compile("(?P<digest>[0-9a-f]{64})")),
     (Column.FILTERED, Filtered.NEAR_DUPLICATE, re.compile(r"(0\.\d\d|1\.00) like (?P<digest>[0-9a-f]{64})")),
@@ -313,10 +311,10 @@ def check_copies(run: RunUnits) -> Iterator[str]:
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
             names = [column for column in ("source_doc_id", "doc_id") if column in table.schema_arrow.names]
             columns = table.read(names, use_threads=False).columns
-        found.append(_shortened(pc.coalesce(*columns)))
-    copies, times = np.unique(np.concatenate([np.zeros(0, f"S{_DOC_ID_DIGITS}"), *found]), return_counts=True)
+        found.append(_digests(pc.coalesce(*columns).to_pylist()))
+    copies, times = np.unique(np.concatenate([np.zeros(0, _DIGESTS), *found]), return_counts=True)
     if (times > 1).any():
-        copy, number = copies[times > 1][0].decode(), int(times.max())
+        copy, number = copies[times > 1].tobytes().hex()[:_SHOWN_DIGITS], int(times.max())
         yield f"{run.out.where('documents')}: the document {copy}… is there {number} times, and copies are dropped"
 
 
@@ -354,7 +352,3 @@ def check_duplicates(run: RunUnits) -> Iterator[str]:
 
 def _digests(digests: list[Any]) -> npt.NDArray[Any]:
     return np.frombuffer(bytes.fromhex("".join(digests)), _DIGESTS)
-
-
-def _shortened(digests: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - a column
-    return np.array(pc.utf8_slice_codeunits(digests, 0, _DOC_ID_DIGITS).to_pylist(), f"S{_DOC_ID_DIGITS}")

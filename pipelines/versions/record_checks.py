@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.versions.changes import FinishedRun, find_changes
@@ -79,11 +80,12 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
                 yield f"{where}: its {key} is {value}, that of {out.where(RECEIPT)} is {facts[key]}"
     yield from _check_previous(versions, name, records)
     yield from _check_changes(versions, name, FinishedRun(out, receipt))
-    yield from _check_projects(versions, name, records)
     sums = find_sums(versions, name)
-    if sums is not None:
-        yield from _check_columns(versions, name)
-    if sums is not None and sums != read_project_sums(out, [shard["path"] for shard in receipt["dataset"]["shards"]]):
+    if sums is None:
+        return
+    yield from _check_projects(versions, name, records.get(TREND, {}), sums)
+    yield from _check_columns(versions, name)
+    if sums != read_project_sums(out, [shard["path"] for shard in receipt["dataset"]["shards"]]):
         yield f"{versions.folder.where(f'{TREND}/{name}.parquet')}: not the sums of the projects of {out.root}"
 
 
@@ -113,11 +115,10 @@ def _check_previous(versions: Versions, name: str, records: Mapping[str, Mapping
             yield f"{where}: its is_other_tokenizer is {said}, the record of changes gives {found}"
 
 
-def _check_projects(versions: Versions, name: str, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _check_projects(versions: Versions, name: str, trend: Mapping[str, Any], sums: pa.Table) -> Iterator[str]:
     """Compare which projects a version has, and which came and went, with the sums of it and of the one before."""
-    trend, sums = records.get(TREND, {}), find_sums(versions, name)
     projects, previous = trend.get("projects"), trend.get("previous")
-    if projects is None or sums is None:
+    if projects is None:
         return
     before = find_sums(versions, str(previous)) if is_before(previous, name) else None
     for key, value in compare_projects(before, sums).items():

@@ -128,9 +128,13 @@ def reads_record(where: str, *, kind: str) -> Iterator[None]:
     try:
         yield
     except MALFORMED as error:
-        raise IntegrityError(f"{where}: not laid out as a {kind} ({type(error).__name__}: {error})") from error
+        raise IntegrityError(_other_layout(where, error, kind=kind)) from error
 
 
 def malformed(out: OutputFolder, name: str, error: Exception, *, kind: str) -> str:
     """Return the difference for a record that lacks a value or has one of a wrong type."""
-    return f"{out.where(name)}: not laid out as a {kind} ({type(error).__name__}: {error})"
+    return _other_layout(out.where(name), error, kind=kind)
+
+
+def _other_layout(where: str, error: Exception, *, kind: str) -> str:
+    return f"{where}: not laid out as a {kind} ({type(error).__name__}: {error})"

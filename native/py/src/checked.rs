@@ -22,11 +22,7 @@ where
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let is_checked = validate(&object)?;
-        let data: T = object.extract()?;
-        if !is_checked {
-            validate_imported(&data)?;
-        }
-        Ok(Self(data))
+        imported(object.extract()?, is_checked).map(Self)
     }
 }
 
@@ -107,12 +103,15 @@ pub fn validate(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Checks data of a library that cannot check itself, as far as its own offsets tell how long its buffers are.
+/// Data that checked itself, or that is checked now, as far as its own offsets tell how long its buffers are.
 ///
 /// # Errors
 /// `InvalidInputError` if it is malformed.
-pub fn validate_imported(data: &impl Import) -> PyResult<()> {
-    data.validate().map_err(|error| InvalidInputError::new_err(format!("malformed Arrow data: {error}")))
+pub fn imported<T: Import>(data: T, is_checked: bool) -> PyResult<T> {
+    if !is_checked {
+        data.validate().map_err(|error| InvalidInputError::new_err(format!("malformed Arrow data: {error}")))?;
+    }
+    Ok(data)
 }
 
 impl Checked<PyRecordBatchReader> {

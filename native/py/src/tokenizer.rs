@@ -15,7 +15,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyInt, PySequence, PyString};
 use pyo3_arrow::{PyArray, PyChunkedArray, PyRecordBatch};
 
-use crate::checked::{CheckedList, Import, validate, validate_imported};
+use crate::checked::{CheckedList, imported, validate};
 use crate::control::Control;
 use crate::errors::{InvalidInputError, to_python, without_gil};
 use crate::interrupt::interruptible;
@@ -98,14 +98,6 @@ impl ControlOrText {
             Self::Text(text) => text.bytes().len(),
         }
     }
-}
-
-/// Data that checked itself, or that is checked now.
-fn imported<T: Import>(data: T, is_checked: bool) -> PyResult<T> {
-    if !is_checked {
-        validate_imported(&data)?;
-    }
-    Ok(data)
 }
 
 /// Many texts.

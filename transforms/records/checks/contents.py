@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST, choose_share
 from schemas.licenses import PACKAGE
-from schemas.options import FIND_LICENSES, IngestOptions, Redacted, alters_content
+from schemas.options import FIND_LICENSES, IngestOptions, alters_content
 from schemas.reasons import Column
 from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES, REDACTED_COLUMNS, SOURCE_DOC_ID
 from transforms.filters.license_texts import HEAD_BYTES

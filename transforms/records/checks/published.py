@@ -16,8 +16,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cppmill_core.manifests import parse_unique_json
 
-from schemas.digests import parse_unique_json, same_json
+from schemas.digests import same_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.units import RUN_STAGES, Stage
@@ -147,22 +148,20 @@ def _check_described(run: RunUnits) -> Iterator[str]:
         if not run.out.exists(name):
             continue
         try:
-            is_of_receipt = is_of(run.out.read_bytes(name), run.receipt, _licenses(run))
+            is_of_receipt = is_of(parse_unique_json(run.out.read_bytes(name)), run)
         except MALFORMED:
             is_of_receipt = False
         if not is_of_receipt:
             yield f"{run.out.where(name)}: it does not describe this receipt"
 
 
-def _is_statement(data: bytes, receipt: dict[str, Any], licenses: Sequence[str]) -> bool:
-    """Return whether bytes are the statement of a run: whoever vouches for it is free."""
-    value = parse_unique_json(data)
-    return same_json(value, make_statement(receipt, builder=value["predicate"]["runDetails"]["builder"]["id"]))
+def _is_statement(value: dict[str, Any], run: RunUnits) -> bool:
+    """Return whether a value is the statement of a run: whoever vouches for it is free."""
+    return same_json(value, make_statement(run.receipt, builder=value["predicate"]["runDetails"]["builder"]["id"]))
 
 
-def _is_description(data: bytes, receipt: dict[str, Any], licenses: Sequence[str]) -> bool:
-    """Return whether bytes are the Croissant file of a run: what its publisher adds is free, and its sentence."""
-    value = parse_unique_json(data)
+def _is_description(value: dict[str, Any], run: RunUnits) -> bool:
+    """Return whether a value is the Croissant file of a run: what its publisher adds is free, and its sentence."""
     creator = value.get("creator")
     publication = Publication(
         name=value["name"],
@@ -170,7 +169,7 @@ def _is_description(data: bytes, receipt: dict[str, Any], licenses: Sequence[str
         creator=None if creator is None else creator["name"],
         date=value.get("datePublished"),
     )
-    expected = make_croissant(receipt, publication, licenses=licenses, description=value["description"])
+    expected = make_croissant(run.receipt, publication, licenses=_licenses(run), description=value["description"])
     return same_json(value, expected)
 
 

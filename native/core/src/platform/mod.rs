@@ -31,8 +31,8 @@ use rayon::prelude::*;
 pub use document::Platforms;
 
 use crate::documents::{binaries, strings};
-use crate::pools::MAX_THREADS;
-use crate::{Error, ErrorKind, Result};
+use crate::pools::thread_pool;
+use crate::{Error, Result};
 use document::Finder;
 use rules::Rules;
 
@@ -81,10 +81,7 @@ impl PlatformDetector {
         if threads == 0 {
             return Err(Error::invalid("threads is 0; give 1 or more"));
         }
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.min(MAX_THREADS))
-            .build()
-            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))?;
+        let pool = thread_pool(threads)?;
         let one = |finder: &mut Finder<'_>, &(path, content): &(&str, &[u8])| finder.find(path, content);
         Ok(pool.install(|| documents.par_iter().map_init(|| Finder::new(&self.rules), one).collect()))
     }

@@ -35,6 +35,7 @@ __all__ = [
     "check_agreement",
     "describe_ids",
     "named_ids",
+    "parse_unique_json",
     "ranges",
     "read_manifest",
 ]
@@ -170,7 +171,7 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
     """
     folder = Path(folder)
     try:
-        manifest = _parse(folder / MANIFEST)
+        manifest = parse_unique_json((folder / MANIFEST).read_bytes())
         problems = list(find_added(folder, manifest))
         if tokenizer.digest not in _AGREEING:
             problems += _find_problems(folder, manifest, tokenizer)
@@ -185,13 +186,21 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
     _AGREEING.add(tokenizer.digest)
 
 
-def _parse(file: Path) -> dict[str, Any]:
-    """Return the content of a JSON file.
+def parse_unique_json(data: bytes) -> dict[str, Any]:
+    """Return the object of a JSON text in which no object has a key twice: readers differ on which of the two counts.
 
     Raises:
-        ValueError: If it is not JSON, or a key is there twice: readers differ on which of the two counts.
+        ValueError: If it is not JSON, has a key twice, or is nested more deeply than Python reads.
+
+    Example:
+        >>> parse_unique_json(b'{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+        ValueError: the key 'a' is there twice
     """
-    found: dict[str, Any] = json.loads(file.read_bytes(), object_pairs_hook=_take_once)
+    try:
+        found: dict[str, Any] = json.loads(data, object_pairs_hook=_take_once)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
     return found
 
 
@@ -234,7 +243,7 @@ class _Rules:
 
 
 def _read_rules(file: Path) -> _Rules:
-    rules = _parse(file)
+    rules = parse_unique_json(file.read_bytes())
     merges = [merge if isinstance(merge, list) else merge.split(" ") for merge in rules["model"]["merges"]]
     added = {token["content"]: token["id"] for token in rules["added_tokens"] if token["special"]}
     unset: dict[str, Any] = dict.fromkeys(_FLAGS)
