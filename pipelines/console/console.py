@@ -148,7 +148,6 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
         sys.stderr.write("stopped by Ctrl-C\n")
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except Exception as error:
-        logging.lastResort = None  # a thread of an engine may still log the same error, with its traceback
         failure = find_failure(error)
         with suppress(OSError, ResourceError):  # a stream that leads nowhere does not change how the command ends
             print_failure(failure, as_json=output is not None and output.as_json)
@@ -176,6 +175,11 @@ def log_to_console(output: Output) -> Iterator[None]:
         try:
             with _worker_log_levels(output):
                 yield
+        except BaseException:
+            logging.lastResort = (
+                logging.NullHandler()
+            )  # threads of an engine may log the same error once there is no handler any more
+            raise
         finally:
             root.handlers = previous[0]
             _set_levels(previous[1])

@@ -155,6 +155,18 @@ def test_importing_beam_says_nothing() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+def test_what_a_thread_of_an_engine_logs_after_an_error_is_not_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command has no handlers of its own; the error is reported once they are as they were."""
+    monkeypatch.setattr(logging, "lastResort", logging.lastResort)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with pytest.raises(BadInputError), log_to_console(Output()):
+        raise BadInputError("shard 5 is bad")
+    logging.getLogger("apache_beam.runners.common").error("shard 5 is bad [while running 'Map(fail)']")
+    assert capsys.readouterr().err == ""
+
+
 def test_an_error_of_ours_in_a_beam_worker_is_one_message(processes: Any) -> None:
     code = (
         "import sys\n"
