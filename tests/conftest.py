@@ -17,15 +17,11 @@ from typing import Any
 import hypothesis
 import pytest
 
-from deploy.local.gcs import GoogleStore
-from deploy.local.s3 import ObjectStore
 from tests.fuzzing import EXAMPLES, FUZZ
+from tests.stores import STORES, RunningStore, new_bucket
 from transforms.storage.folder import OutputFolder
 
 RunTransform = Callable[..., Any]
-RunningStore = ObjectStore | GoogleStore
-BUCKET = "cppmill-tests"
-STORES: dict[str, type[RunningStore]] = {"s3": ObjectStore, "gs": GoogleStore}
 ON_STORES = [pytest.param(scheme, marks=pytest.mark.engines) for scheme in STORES]
 
 LONGEST = ["test_faults.py", "test_equivalence.py", "test_object_store.py", "test_peers.py"]
@@ -82,7 +78,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RunningStore]]:
-    """Start an object store of a kind, once, with the bucket `cppmill-tests`.
+    """Start an object store of a kind, once.
 
     This process and its children find it by the environment.
     """
@@ -92,7 +88,6 @@ def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         @cache
         def start(scheme: str) -> RunningStore:
             store = stack.enter_context(STORES[scheme](tmp_path_factory.mktemp(scheme)))
-            store.create_bucket(BUCKET)
             for name, value in store.environment.items():
                 patch.setenv(name, value)
             return store
@@ -111,8 +106,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, start_store: Callable[
     """Somewhere to write to, which is not there yet: a folder, and a prefix of each kind of object store."""
     if request.param == "local":
         return tmp_path / "place"
-    start_store(request.param)
-    return f"{request.param}://{BUCKET}/{uuid.uuid4()}"
+    return new_bucket(start_store(request.param))
 
 
 @pytest.fixture

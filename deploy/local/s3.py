@@ -63,6 +63,7 @@ class ObjectStore(Service):
     def _start(self) -> Started:
         keys = {"ROOT_ACCESS_KEY": _ACCESS_KEY, "ROOT_SECRET_KEY": _SECRET_KEY}
         command = [str(engine_path("versitygw")), "--port", f"127.0.0.1:{self._port}", "--region", _REGION]
+        command += ["--keep-alive", "--quiet"]  # S3 keeps connections, too; a log of requests is not read
         try:
             process = self._processes.start(_NAME, [*command, "posix", str(self._objects)], keys)
             self._processes.wait_ready(lambda: answers(self._port), "the object store")

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import subprocess
-import uuid
 
 import pyarrow.parquet as pq
 import pytest
 
 import cppmill as library
+from tests.stores import new_bucket
 from transforms.storage.urls import open_url
 
 pytestmark = pytest.mark.engines
@@ -18,7 +18,7 @@ TOKENIZER = ("manifest.json", "tokenizer.json", "vocab.tsv")
 
 @pytest.fixture(scope="module")
 def url(object_store):
-    return f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}"
+    return new_bucket(object_store)
 
 
 @pytest.fixture(scope="module")

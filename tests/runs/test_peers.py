@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,10 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.local.gcs import GoogleStore
-from deploy.local.s3 import ObjectStore
 from tests.prepared import Run
 from tests.processes import COMMAND_LINE, ForkedProcess, ProcessServer
+from tests.stores import RunningStore, new_bucket
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import ATTEMPTS
 
@@ -80,9 +78,9 @@ def test_a_killed_leader_is_replaced_and_every_file_is_that_of_a_plain_run(
 
 @pytest.mark.engines
 def test_a_killed_leader_is_replaced_on_an_object_store(
-    object_store: ObjectStore | GoogleStore, run: Run, processes: ProcessServer
+    object_store: RunningStore, run: Run, processes: ProcessServer
 ) -> None:
-    out = OutputFolder(f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}/out")
+    out = OutputFolder(f"{new_bucket(object_store)}/out")
     carry_out_and_kill(processes, Run(run.sources, out.root))  # type: ignore[arg-type]  # a URL does as well
     assert {name: out.read_bytes(name) for name in out.files()} == run.tree()
     assert [name for name in out.files(".cache/peers") if name.endswith(".lock")] == [], "all were released"

@@ -15,7 +15,7 @@ from transforms.storage.aws_keys import load_aws_keys
 from transforms.storage.protocol import ConflictError, Status
 
 PART_BYTES = 16 << 20
-"""Files of twice this size are uploaded in parts."""
+"""Files of twice this size are uploaded in parts, larger ones than this are downloaded in parts."""
 
 _PARTS_AT_ONCE = 4
 _CONFIG = {
@@ -38,7 +38,13 @@ def _open_system(process: int) -> Any:  # noqa: ANN401 - s3fs has no annotations
     load_aws_keys()
     import fsspec  # it loads asyncio, which local files do not need
 
-    system = fsspec.filesystem("s3", config_kwargs=_CONFIG, use_listings_cache=False, skip_instance_cache=True)
+    system = fsspec.filesystem(
+        "s3",
+        config_kwargs=_CONFIG,
+        use_listings_cache=False,
+        skip_instance_cache=True,
+        max_concurrency=1,  # with more, `cat_file` would ask for the size before each read
+    )
     system.retries = _ROUNDS
     return system
 
@@ -61,7 +67,7 @@ class S3Objects:
 
     def download(self, path: str, file: Path) -> None:
         """Download an object; one that breaks off is read on."""
-        self.system.get_file(path, os.fspath(file))
+        self.system.get_file(path, os.fspath(file), chunksize=PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
 
     def upload(self, path: str, file: Path, *, sha256: str, create: bool) -> None:
         """Upload a file with its digest in the metadata; s3fs aborts an upload in parts that fails.

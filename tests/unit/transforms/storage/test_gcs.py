@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
 import transforms.storage.gcs
+from tests.stores import new_bucket
 from transforms.storage.folder import OutputFolder
 from transforms.storage.gcs import GcsObjects
 from transforms.storage.protocol import ConflictError
@@ -28,7 +28,7 @@ def store(start_store):
 @pytest.fixture
 def out(store, monkeypatch):
     monkeypatch.setattr(transforms.storage.gcs, "CHUNK_BYTES", 5 << 20)
-    return OutputFolder(f"gs://cppmill-tests/{uuid.uuid4()}/out")
+    return OutputFolder(f"{new_bucket(store)}/out")
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 """What S3 alone has: entity tags, and uploads in parts that can be listed and aborted."""
 
 import hashlib
-import uuid
 
 import pytest
 
 import transforms.storage.s3
+from tests.stores import new_bucket
 from transforms.storage.folder import OutputFolder
 from transforms.storage.s3 import S3Objects
 
@@ -14,14 +14,14 @@ KEY = "a" * 64
 
 @pytest.fixture
 def out(start_store):
-    start_store("s3")
-    return OutputFolder(f"s3://cppmill-tests/{uuid.uuid4()}/out")
+    return OutputFolder(f"{new_bucket(start_store('s3'))}/out")
 
 
 def uploads(out):
     """The uploads in parts below an output folder that are neither complete nor aborted."""
-    page = S3Objects().system.call_s3("list_multipart_uploads", Bucket="cppmill-tests")
-    return [upload["Key"] for upload in page.get("Uploads", ()) if upload["Key"].startswith(out.root.split("/", 3)[3])]
+    bucket, prefix = out.root.removeprefix("s3://").split("/", 1)
+    page = S3Objects().system.call_s3("list_multipart_uploads", Bucket=bucket)
+    return [upload["Key"] for upload in page.get("Uploads", ()) if upload["Key"].startswith(prefix)]
 
 
 @pytest.mark.engines
@@ -43,11 +43,34 @@ def big(out, content):
 
 
 @pytest.mark.engines
+def test_a_read_is_one_request(out, monkeypatch):
+    out.publish_bytes("a", b"content")
+    system = S3Objects().system
+    requests, call = [], system._call_s3
+    monkeypatch.setattr(system, "_call_s3", lambda name, *args, **kw: requests.append(name) or call(name, *args, **kw))
+    assert out.read_bytes("a") == b"content"
+    assert requests == ["get_object"]
+
+
+@pytest.mark.engines
+def test_large_files_are_downloaded_in_parts(out, monkeypatch):
+    monkeypatch.setattr(transforms.storage.s3, "PART_BYTES", 5 << 20)
+    content = hashlib.shake_256(b"seed").digest(11 << 20)
+    out.publish_bytes("a", content)
+    system = S3Objects().system
+    ranges, call = [], system._call_s3
+    monkeypatch.setattr(system, "_call_s3", lambda *args, **kw: ranges.append(kw.get("Range")) or call(*args, **kw))
+    with out.open_local("a") as file:
+        assert file.read_bytes() == content
+    assert ranges == [None, "bytes=0-5242879", "bytes=5242880-10485759", "bytes=10485760-11534335"]
+
+
+@pytest.mark.engines
 def test_uploads_that_a_dead_run_left_are_aborted_below_out_alone(out):
     system = S3Objects().system
-    prefix = out.root.split("/", 3)[3]
+    bucket, prefix = out.root.removeprefix("s3://").split("/", 1)
     for key in (f"{prefix}/tokens/a", f"{prefix}/b", f"{prefix}-other/c"):
-        system.call_s3("create_multipart_upload", Bucket="cppmill-tests", Key=key)
+        system.call_s3("create_multipart_upload", Bucket=bucket, Key=key)
     out.store.clear_temporary()
     assert uploads(out) == [f"{prefix}-other/c"]
 
