@@ -160,7 +160,7 @@ class IngestOptions(Options):
     """
 
     decontaminate_ngram_words: Annotated[int, Field(ge=4, le=1024), FILTER] = 13
-    """Number of words in each run that a document and a benchmark share."""
+    """Number of consecutive words that are compared as one run."""
 
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
     """Drop a document if it shares at least this many different runs of words."""
@@ -252,14 +252,14 @@ class IngestOptions(Options):
     """Stop reading an archive that expands to more than 1 GiB and more than this many times its size."""
 
     max_dense_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_dense_bytes"]
-    """Stop reading an archive at this many bytes, if they are more than a hundred times its size.
+    """Stop reading an archive that expands to more than this many bytes and more than a hundred times its size.
 
     Few sources compress so well, and a bomb of 2 MB would hold up a run for minutes. The default is left out of the
     canonical form.
     """
 
     max_rows_per_byte: Annotated[int, Field(ge=1, le=1 << 20), READING] = _BOUNDS["max_rows_per_byte"]
-    """Stop reading a table or archive that has more rows or members per byte than this (and more than 262,144).
+    """Stop reading a table or archive with more than 262,144 rows or members and more than this many per byte.
 
     The default is left out of the canonical form.
     """

@@ -107,7 +107,7 @@ class IngestKeys(TypedDict, total=False):
     """Drop documents that share runs of words with these benchmarks (files and folders)."""
 
     decontaminate_ngram_words: int | None
-    """Number of words in each run that a document and a benchmark share."""
+    """Number of consecutive words that are compared as one run."""
 
     decontaminate_min_ngrams: int | None
     """Drop a document if it shares at least this many different runs of words."""
@@ -161,10 +161,10 @@ class IngestKeys(TypedDict, total=False):
     """Stop reading an archive that expands to more than 1 GiB and more than this many times its size."""
 
     max_dense_bytes: int | None
-    """Stop reading an archive at this many bytes, if they are more than a hundred times its size."""
+    """Stop reading an archive that expands to more than this many bytes and more than a hundred times its size."""
 
     max_rows_per_byte: int | None
-    """Stop reading a table or archive that has more rows or members per byte than this (and more than 262,144)."""
+    """Stop reading a table or archive with more than 262,144 rows or members and more than this many per byte."""
 
     max_input_seconds: int | None
     """Stop reading a table or archive that takes longer than this (plus one second per 100 kB of it)."""
