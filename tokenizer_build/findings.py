@@ -37,8 +37,8 @@ _SHOWN_NAMESPACES = 6
 _SHOWN_LOCKED = 10
 _SHOWN_SUPERWORDS = 8
 _TABLE_NOTE = (
-    "`kept` counts what another category, another band or the lock keeps too; the columns after it are the rules that "
-    "cut."
+    "`kept` also counts tokens that another category, another band or the lock keeps. The columns after it count the "
+    "tokens that each rule cut."
 )
 _CUT_COLUMNS = {"generic": GENERIC_RULES, "rare": {Rule.RARE}, "category": {Rule.CATEGORY}}
 _USE_COLUMN = {"use": {Rule.UNNEEDED}}
@@ -130,7 +130,7 @@ class Findings:
             *self._lock_sentences(_SHOWN_LOCKED),
             *self._superword_sentences(),
             *self._left_out_sentences(),
-            f"No token was kept from {count(fallen, 'category', 'categories')}; {FINDINGS_MD} says why.",
+            f"No token was kept from {fallen:,} of {self._groups()}; tokenizer/{FINDINGS_MD} says why.",
         ]
 
     def fallen_categories(self) -> Iterable[str]:
@@ -157,9 +157,11 @@ class Findings:
         if self.slots.split:
             yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
-        groups = len(by_category(self.decisions))
-        groups_of = count(groups, "category", "categories")
-        yield f"No token was kept from {fallen:,} of {groups_of}{':' if fallen else '.'}"
+        left = " (hits left are those of names that are not generic, rare or in other bands):"
+        yield f"No token was kept from {fallen:,} of {self._groups()}{left if fallen else '.'}"
+
+    def _groups(self) -> str:
+        return count(len(by_category(self.decisions)), "category", "categories")
 
     def _morpheme_sentence(self) -> str:
         tokens = self._hits_by_token()
@@ -167,8 +169,8 @@ class Findings:
         hits = sum(_numbers(self.morphemes, "hits"))
         ratio = f": {hits / fixed:.1f} to 1" if fixed else ""
         return (
-            f"{hits:,} morpheme hits for {self.morphemes_proposed} morphemes against {fixed:,} hits for "
-            f"{len(tokens):,} proposed fixed tokens, of which {found:,} were found{ratio}."
+            f"{self.morphemes_proposed} morphemes have {hits:,} hits; {len(tokens):,} proposed fixed tokens, of which "
+            f"{found:,} were found, have {fixed:,}{ratio}."
         )
 
     def _morpheme_class_sentences(self) -> Iterable[str]:

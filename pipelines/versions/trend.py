@@ -197,7 +197,7 @@ def _came_and_went(shown: Sequence[VersionFacts]) -> Iterator[str]:
 def _moved(movers: Sequence[Mover]) -> Iterator[str]:
     """Yield the table of the projects whose compression moved."""
     names = list(movers[0].ratios)
-    yield from ("", "bytes per token of the projects whose change makes the most tokens")
+    yield from ("", "bytes per token of the projects where compression changed the number of tokens most")
     rows = [[mover.project, *_ends(mover), f"{mover.tokens:+,}"] for mover in movers]
     yield from align([["project", names[0], names[-1], "tokens"], *rows])
 

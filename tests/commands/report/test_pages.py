@@ -35,7 +35,7 @@ def test_what_a_filter_drops_is_shown_with_the_text_that_another_run_kept(run, s
     rejects = pd.concat(pq.read_table(file).to_pandas() for file in (strict / "documents").glob("rejects-*"))
     ours = rejects[rejects["column"] == "filtered"]
     ours = ours[ours["reason"] != "extension"]  # which the other run drops too
-    assert f"; {len(ours):,} documents left out here alone, 0 documents left out there alone" in said
+    assert f"; {len(ours):,} documents left out only in this run, 0 documents left out only in the other" in said
     html = page.read_text()
     for reason, rows in ours.groupby("reason"):
         assert f"<h3>filtered: {reason}</h3>" in html

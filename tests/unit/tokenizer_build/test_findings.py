@@ -85,15 +85,15 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
     "line",
     [
         # CHECK counts once: 900 + 800 + 60 + 4,000 + 90 + 30 + 14 + 3 + 200.
-        "- 74,000 morpheme hits for 129 morphemes against 6,097 hits for 13 proposed fixed tokens, of which 9 were "
-        "found: 12.1 to 1.",
+        "- 129 morphemes have 74,000 hits; 13 proposed fixed tokens, of which 9 were found, have 6,097: 12.1 to 1.",
         "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
         "200 (10.0%, 3 projects).",
         "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
         "- Kept 3 of 12 candidate library tokens. The ids of the other 9 went to learned tokens; there are now 58,000 "
         "of these.",
         "- Not fixed, as the pre-token pattern splits them: `e+`.",
-        "- No token was kept from 5 of 9 categories:",
+        "- No token was kept from 5 of 9 categories (hits left are those of names that are not generic, rare or in "
+        "other bands):",
         "  - `cudnn` (1 proposed): not found",
         "  - `redis_commands` (1 proposed): 3 hits, all of names with fewer than 10 hits",
         "  - `mongodb_dollar` (2 proposed): 30 of 30 hits left, no name of it in more than 1 project",
@@ -130,7 +130,7 @@ def test_every_line_of_the_table_is_as_wide(findings: Findings) -> None:
 
 
 def test_the_summary_is_short_and_says_what_the_lock_keeps(findings: Findings, vocabulary: Vocabulary) -> None:
-    assert findings.summary()[-1] == "No token was kept from 5 categories; findings.md says why."
+    assert findings.summary()[-1] == "No token was kept from 5 of 9 categories; tokenizer/findings.md says why."
     lock = Lock.from_entries([LockedId("TEST", vocabulary.by_token["TEST"].id, "1.0", "ids.lock:1")])
     decided = decide(vocabulary, lock, table(TERMS, ("TEST", "gtest", 800, 250, 9)), DOCUMENTS, OPTIONS)
     locked = replace(findings, decisions=decided)
