@@ -202,8 +202,8 @@ def render_left_out(run: RunFiles, other: RunFiles | None, *, names: Sequence[st
             _section("here", heading[0], only_here, kept, other.excerpts(_example_names(only_here))),
             _section("there", heading[1], only_there, kept, run.excerpts(_example_names(only_there))),
         ]
-        told = f"{_figures(only_here, 'left out only in this run')}, {_figures(only_there, 'left out only in the other')}"
-        told += f", {len(here & there):,} kept in both"
+        told = f"{_figures(only_here, 'left out only in this run')}, "
+        told += f"{_figures(only_there, 'left out only in the other')}, {len(here & there):,} kept in both"
     page = render_page(
         "left_out.html.j2",
         title=" and ".join(names),
