@@ -32,7 +32,9 @@ from tokenizer_build.compare.candidates import (
 from tokenizer_build.compare.published_patterns import CL100K, GPT2, O200K
 
 O200K_PATH = Path(str(distribution("bpe-openai").locate_file("bpe_openai/data/o200k_base.tiktoken.gz")))
-FAR_ID = Tokenizer(models.WordLevel({"a": 0, "b": (1 << 31) - 1}, unk_token="a")).to_str().encode()
+FAR_ID = (
+    Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a")).to_str().replace('"b":1', '"b":2147483647').encode()
+)
 HOSTILE = [b"", b"\n", b"a <EOS> <|endoftext|> <s>", "é€🙂 \u2581x".encode(), b"\r\n\t\x00"]
 
 
