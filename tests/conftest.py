@@ -18,7 +18,7 @@ import hypothesis
 import pytest
 
 from tests.fuzzing import EXAMPLES, FUZZ
-from tests.stores import STORES, RunningStore, new_bucket
+from tests.stores import STORES, RunningStore, new_prefix
 from transforms.storage.folder import OutputFolder
 
 RunTransform = Callable[..., Any]
@@ -106,7 +106,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, start_store: Callable[
     """Somewhere to write to, which is not there yet: a folder, and a prefix of each kind of object store."""
     if request.param == "local":
         return tmp_path / "place"
-    return new_bucket(start_store(request.param))
+    return new_prefix(start_store(request.param))
 
 
 @pytest.fixture

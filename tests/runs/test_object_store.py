@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cppmill as library
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from transforms.storage.urls import open_url
 
 pytestmark = pytest.mark.engines
@@ -18,7 +18,7 @@ TOKENIZER = ("manifest.json", "tokenizer.json", "vocab.tsv")
 
 @pytest.fixture(scope="module")
 def url(object_store):
-    return new_bucket(object_store)
+    return new_prefix(object_store)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import yaml
 
 from tests.prepared import Run
 from tests.processes import COMMAND_LINE, ForkedProcess, ProcessServer
-from tests.stores import RunningStore, new_bucket
+from tests.stores import RunningStore, new_prefix
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import ATTEMPTS
 
@@ -80,7 +80,7 @@ def test_a_killed_leader_is_replaced_and_every_file_is_that_of_a_plain_run(
 def test_a_killed_leader_is_replaced_on_an_object_store(
     object_store: RunningStore, run: Run, processes: ProcessServer
 ) -> None:
-    out = OutputFolder(f"{new_bucket(object_store)}/out")
+    out = OutputFolder(f"{new_prefix(object_store)}/out")
     carry_out_and_kill(processes, Run(run.sources, out.root))  # type: ignore[arg-type]  # a URL does as well
     assert {name: out.read_bytes(name) for name in out.files()} == run.tree()
     assert [name for name in out.files(".cache/peers") if name.endswith(".lock")] == [], "all were released"

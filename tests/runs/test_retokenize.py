@@ -21,7 +21,7 @@ from pipelines.versions.verify import verify
 from schemas.errors import BlockedError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
 from tests.prepared import SourcesAndStore
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from transforms.records.receipts import read_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -372,7 +372,7 @@ def test_current_is_complete_wherever_a_command_dies_and_the_next_one_continues(
 def test_on_an_object_store_versions_and_pointer_are_the_same(
     store, object_store, cppmill, processes, caplog, tmp_path
 ):
-    place = new_bucket(object_store)
+    place = new_prefix(object_store)
     system, _ = open_url(place)
     numpy = Store(shutil.copytree(store.sources / "numpy", tmp_path / "numpy"), place)
     tokenizer = str(store.out("v000001") / "tokenizer")

@@ -19,7 +19,7 @@ from pipelines.report.program import default_page, read_comparison, render_repor
 from pipelines.report.sections import RULES
 from pipelines.report.text import fold_runs
 from pipelines.tokenizers.codec import load_tokenizer
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from tokenizer_build.decisions import Rule
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
@@ -336,7 +336,7 @@ def test_an_unfinished_run_is_one_line_of_error(cppmill, tmp_path):
 
 @pytest.mark.engines
 def test_a_run_on_an_object_store_has_the_same_page(run, html, object_store, cppmill, tmp_path):
-    place = f"{new_bucket(object_store)}/{run.out.name}"
+    place = f"{new_prefix(object_store)}/{run.out.name}"
     open_url(place)[0].put(f"{run.out}/", place, recursive=True)
     cppmill("report", place, "--out", tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == html

@@ -13,7 +13,7 @@ from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import open_engine
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from transforms.storage.folder import OutputFolder
 from transforms.units.flow import FlatMap
 
@@ -120,7 +120,7 @@ def test_a_worker_program_is_beside_this_python(tmp_path, monkeypatch):
 def test_a_place_that_the_client_of_dataflow_cannot_write_is_one_line_before_anything_is_submitted(
     start_store, tmp_path
 ):
-    bucket = new_bucket(start_store("gs"))
+    bucket, _, _ = new_prefix(start_store("gs")).rpartition("/")
     needed = ["--project=p", "--region=r", "--sdk_container_image=image"]
     places = ["--temp_location=gs://no-such-bucket/tmp", f"--staging_location={bucket}/staging/"]
     assert said_of_places(make_setting(tmp_path, *needed, *places)) == [

@@ -21,7 +21,7 @@ import pytest
 
 from schemas.options import IngestOptions
 from schemas.tables import DOCUMENTS, REJECTS
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from transforms.ingest import document_shards, input_units
 from transforms.ingest.fingerprints import find_digest
 from transforms.ingest.second_pass import WriteSettings, ingest_unit
@@ -252,7 +252,7 @@ def replace(path: Path, kind: str) -> None:
 def test_an_object_store_is_read_like_a_folder(
     scheme: str, start_store: Any, tmp_path: Path, archives: Any, run_ingest: Any
 ) -> None:
-    url = f"memory://{tmp_path.name}" if scheme == "memory" else new_bucket(start_store(scheme))
+    url = f"memory://{tmp_path.name}" if scheme == "memory" else new_prefix(start_store(scheme))
     system, folder = open_url(url)
     entries = archives.members(5)
     system.pipe(f"{folder}/p/a::b#1.cpp", b"int a;")

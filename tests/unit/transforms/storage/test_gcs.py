@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import transforms.storage.gcs
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from transforms.storage.folder import OutputFolder
 from transforms.storage.gcs import GcsObjects
 from transforms.storage.protocol import ConflictError
@@ -28,7 +28,7 @@ def store(start_store):
 @pytest.fixture
 def out(store, monkeypatch):
     monkeypatch.setattr(transforms.storage.gcs, "CHUNK_BYTES", 5 << 20)
-    return OutputFolder(f"{new_bucket(store)}/out")
+    return OutputFolder(f"{new_prefix(store)}/out")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import transforms.storage.gcs
 import transforms.storage.lease
 import transforms.storage.s3
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import OBJECTS
 
@@ -47,7 +47,7 @@ for name in sys.argv[4:]:
 
 @pytest.fixture
 def out(object_store):
-    return OutputFolder(f"{new_bucket(object_store)}/out")
+    return OutputFolder(f"{new_prefix(object_store)}/out")
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_retries_have_an_end_that_names_the_file(out, proxy, object_store, caplo
 
 
 def test_a_store_that_is_killed_for_a_while_is_waited_for(object_store):
-    out = OutputFolder(f"{new_bucket(object_store)}/out")
+    out = OutputFolder(f"{new_prefix(object_store)}/out")
     content = hashlib.shake_256(b"seed").digest(6 << 20)
     out.publish_bytes("a", content)
     object_store.kill()

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 import transforms.storage.s3
-from tests.stores import new_bucket
+from tests.stores import new_prefix
 from transforms.storage.folder import OutputFolder
 from transforms.storage.s3 import S3Objects
 
@@ -14,7 +14,7 @@ KEY = "a" * 64
 
 @pytest.fixture
 def out(start_store):
-    return OutputFolder(f"{new_bucket(start_store('s3'))}/out")
+    return OutputFolder(f"{new_prefix(start_store('s3'))}/out")
 
 
 def uploads(out):
