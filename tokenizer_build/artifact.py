@@ -15,11 +15,13 @@ from typing import Any
 
 from cppmill_core import PATTERNS
 from cppmill_core.byte_alphabet import spell
-from cppmill_core.manifests import MANIFEST_FORMAT, ranges
+from cppmill_core.manifests import MANIFEST_FORMAT, SENTENCEPIECE, ranges
 from cppmill_core.manifests.side_files import CONFIG as TOKENIZER_CONFIG_JSON
 from cppmill_core.manifests.side_files import ROLES_FILE as SPECIAL_TOKENS_MAP_JSON
 from cppmill_core.manifests.side_files import SETTINGS, roles_of
 from cppmill_core.protocol import AnyTokenizer
+from cppmill_core.sentencepiece import MODEL, piece_bytes
+from cppmill_core.sentencepiece.proto import read_model
 
 from schemas.digests import canonical_json, parse_json, sha256_file
 from schemas.options import HfTemplate
@@ -107,7 +109,7 @@ def copy_with_template(source: Path, names: Iterable[str], template: HfTemplate,
 def find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tuple[str, str]]:
     """Yield the files of a directory that `write_tokenizer` wrote which are not what the manifest gives, and why.
 
-    Of `tokenizer.json` vocabulary and merges are taken as they are. Directories of other kinds have no such files.
+    Of `tokenizer.json` vocabulary and merges are taken as they are. Of other kinds only a model has a table.
 
     Args:
         folder: The directory.
@@ -115,6 +117,9 @@ def find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tup
     """
     manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
     if "kind" in manifest:
+        table = folder / VOCAB_TSV
+        if table.is_file() and (manifest["kind"] != SENTENCEPIECE or table.read_bytes() != model_table(folder)):
+            yield VOCAB_TSV, "not the table of the tokenizer's ids"
         return
     missing = [name for name in DIGESTED_FILES if name not in manifest["files"]]
     yield from ((name, "missing in the manifest; a build writes it") for name in missing)
@@ -252,6 +257,15 @@ def _table_lines(rows: Iterable[tuple[int, bytes, str, str]]) -> Iterable[str]:
 def shown(token: bytes) -> str:
     r"""Return a token on one line of ASCII: bytes that are not printable, and the backslash, as Python writes them."""
     return repr(token)[2:-1]
+
+
+def model_table(folder: Path) -> bytes:
+    """Return the `vocab.tsv` of a SentencePiece model that lies in a folder."""
+    model = read_model((folder / MODEL).read_bytes(), where=str(folder / MODEL))
+    lines = ["id\ttoken\ttype\n"]
+    for id_, (piece, token) in enumerate(zip(model.pieces, piece_bytes(model), strict=True)):
+        lines.append(f"{id_}\t{shown(piece.text.encode() if token is None else token)}\t{piece.type.name.lower()}\n")
+    return "".join(lines).encode()
 
 
 def _write_json(path: Path, value: Json) -> None:

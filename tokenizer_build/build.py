@@ -39,6 +39,9 @@ from tokenizer_build.own import write_vocabulary
 from tokenizer_build.training import LearnedMerges, Superwords, Words, learn_merges
 from tokenizer_build.vocabulary import Vocabulary, nearest
 
+Uses = tuple[Mapping[bytes, int], float]
+"""How often each token occurs in the text, and how often a fixed token must that stays."""
+
 
 @dataclass(frozen=True)
 class ScanCounts:
@@ -256,7 +259,14 @@ def _split(pattern: str, text: str) -> tuple[bytes, ...]:
 
 
 def plan_vocabulary(
-    vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: BuildOptions, split: Split, *, threads: int
+    vocabulary: Vocabulary,
+    lock: Lock,
+    counts: ScanCounts,
+    options: BuildOptions,
+    split: Split,
+    *,
+    threads: int,
+    given_uses: Uses | None = None,
 ) -> Plan:
     """Decide which tokens a build has as fixed, and plan its ids.
 
@@ -267,6 +277,8 @@ def plan_vocabulary(
         options: Size and thresholds.
         split: Cuts a text as the tokenizer's pattern does.
         threads: Threads of the native core.
+        given_uses: What was counted of the use of fixed tokens, if that decides; by default it is counted, which takes
+            a training.
 
     Raises:
         VocabularyConfigError: If the pattern cuts a token of the user's own vocabulary.
@@ -282,11 +294,14 @@ def plan_vocabulary(
     is_text = options.specials is not None
     slots = plan_text_slots(fixed, options.vocab_size) if is_text else plan_slots(fixed, lock, options.vocab_size)
     plan = Plan(vocabulary, decisions, morphemes, split_by_pattern, slots)
-    return plan if options.min_fixed_use is None else _without_unneeded(plan, lock, counts, options, threads)
+    if options.min_fixed_use is None:
+        return plan
+    uses, least = given_uses or _count_uses(plan, counts, options, threads)
+    return _without_unneeded(plan, lock, uses, least, options)
 
 
-def _without_unneeded(plan: Plan, lock: Lock, counts: ScanCounts, options: BuildOptions, threads: int) -> Plan:
-    """Learn with all fixed tokens of a plan, and leave out of it those that occur less often than one more token."""
+def _count_uses(plan: Plan, counts: ScanCounts, options: BuildOptions, threads: int) -> Uses:
+    """Learn with all fixed tokens of a plan; return how often each token occurs, and how often one that stays must."""
     learned = learn_merges(
         counts.open_words(),
         plan.slots,
@@ -295,8 +310,11 @@ def _without_unneeded(plan: Plan, lock: Lock, counts: ScanCounts, options: Build
         max_held_tokens=options.max_held_tokens,
         project_cap=options.project_cap,
     )
-    uses = _count_tokens(learned, counts.open_words(), threads)
-    least = (options.min_fixed_use or 0) * learned.last_count
+    return _count_tokens(learned, counts.open_words(), threads), (options.min_fixed_use or 0) * learned.last_count
+
+
+def _without_unneeded(plan: Plan, lock: Lock, uses: Mapping[bytes, int], least: float, options: BuildOptions) -> Plan:
+    """Leave out of a plan the fixed tokens that occur less often than one more learned token."""
     by_use = decide_by_use(plan.vocabulary, lock, plan.slots.fixed, uses, least)
     cut = cut_tokens(by_use)
     fixed = [token for token in plan.slots.fixed if token.token not in cut]

@@ -60,6 +60,9 @@ PROTECTED = frozenset({Rule.OTHER_BAND, Rule.MORPHEME})
 
 _PER = 1_000_000
 
+BY_USE = "band:"
+"""How the category of a decision begins that was made of a fixed token by its use."""
+
 _ALWAYS_FIXED = frozenset({"control", "keywords"})
 """Bands that every build has whole: what a pipeline inserts, and the closed word list of the language."""
 
@@ -399,7 +402,7 @@ def decide_by_use(
             continue
         found = Counts(hits=uses.get(name, 0))
         rule = Rule.USED if found.hits >= least else Rule.UNNEEDED
-        category = f"band:{token.band.name}"
+        category = f"{BY_USE}{token.band.name}"
         decisions.append(Decision(token.token, token.id, category, found, 0.0, Shape.NONE, rule, rule))
     return decisions
 

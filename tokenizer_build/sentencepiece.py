@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 from cppmill_core.manifests import MANIFEST_FORMAT, SENTENCEPIECE, ranges
-from cppmill_core.sentencepiece import MODEL, SPACE, lossy_properties, piece_bytes
+from cppmill_core.sentencepiece import MODEL, SPACE, lossy_properties
 from cppmill_core.sentencepiece.proto import Model, Piece, PieceType, read_model, rewrite_pieces
 from sentencepiece import SentencePieceTrainer
 
@@ -29,7 +29,7 @@ from schemas.digests import canonical_json, sha256_file
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from schemas.tables import WORDS
-from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, shown
+from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, model_table
 from tokenizer_build.bands import BANDS, Strength, reserved_name
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.lint import load_vocabulary, text_vocabulary
@@ -99,9 +99,21 @@ def build_sentencepiece(
     (out / MODEL).write_bytes(data)
     findings = _findings(model, sentences, options)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in findings), encoding="utf-8", newline="")
-    (out / VOCAB_TSV).write_text("".join(_table_lines(model)), encoding="utf-8", newline="")
+    (out / VOCAB_TSV).write_bytes(model_table(out))
     (out / MANIFEST_JSON).write_bytes(canonical_json(_manifest(names, options, pattern, out)))
     return tuple(findings)
+
+
+def make_model_manifest(vocabulary_dir: Path, options: BuildOptions, pattern: str, folder: Path) -> dict[str, Any]:
+    """Return the manifest of a model that was trained.
+
+    Args:
+        vocabulary_dir: Folder with the bands' files and the lock.
+        options: Kind, size and profile.
+        pattern: Name of the pattern that cut the words.
+        folder: Where the model is.
+    """
+    return _manifest(_control_names(vocabulary_dir, options), options, pattern, folder)
 
 
 def trainer_version() -> str:
@@ -225,12 +237,6 @@ def _findings(model: Model, sentences: _Sentences, options: BuildOptions) -> lis
             f"{sentences.left_out:,} words were left out of training: not UTF-8, too long, or with U+2581, U+2585."
         )
     return lines
-
-
-def _table_lines(model: Model) -> Iterator[str]:
-    yield "id\ttoken\ttype\n"
-    for id_, (piece, token) in enumerate(zip(model.pieces, piece_bytes(model), strict=True)):
-        yield f"{id_}\t{shown(piece.text.encode() if token is None else token)}\t{piece.type.name.lower()}\n"
 
 
 def _manifest(names: dict[int, str], options: BuildOptions, pattern: str, out: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ done only if the keys of the scan, which name the version and the candidates, co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,16 @@ from pipelines.stages.build import build_config, read_scan_counts
 from pipelines.stages.scan import merge_key, scan_config
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from pipelines.versions.part_checks import check_recounted
+from schemas.digests import parse_json, same_json
 from schemas.options import RunOptions
 from schemas.units import Stage, UnitReceipt, unit_key
-from tokenizer_build.artifact import describe_slots
+from tokenizer_build.artifact import TOKENIZER_JSON, describe_slots
 from tokenizer_build.build import open_vocabulary, pattern_split, plan_vocabulary
-from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT, decision_lines, decision_rows
+from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT, KEPT, decision_lines, decision_rows
+from tokenizer_build.decisions import BY_USE
 from tokenizer_build.lock import RELEASES_NAME
+from tokenizer_build.sentencepiece import make_model_manifest
+from tokenizer_build.training import superword_tokens
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.records.code import is_installed
 from transforms.records.receipts import RECEIPT
@@ -49,8 +53,10 @@ def check_build(run: RunUnits, *, recount: bool) -> Iterator[str]:
         strange = _strange_scans(shards, scan_config(options.scan, vocabulary))
         if not strange:
             yield from _check_keys(run, merged, shards, options, vocabulary, is_own=is_own)
-            if options.build.kind == "bpe" and options.build.min_fixed_use is None:
+            if options.build.kind == "bpe":
                 yield from _check_plan(run, merged, options, vocabulary)
+            else:
+                yield from _check_model(run, options, vocabulary, folder)
             if recount and not run.receipt["tokenizer"].get("kept"):
                 yield from check_recounted(run, shards, options.scan, vocabulary)
         elif len(strange) < len(shards):
@@ -72,10 +78,38 @@ def _check_traces(run: RunUnits, options: RunOptions) -> Iterator[str]:
         found = sum(name.startswith(folder) for name in run.files)
         if found != expected:
             yield f"{run.out.where(folder)}: {found} files, and the options of the scan give {expected}"
-    pattern = read_manifest(run.out).get("pattern")
+    manifest = read_manifest(run.out)
+    pattern = manifest.get("pattern")
     if pattern not in (None, token_pattern(options)):
         said = token_pattern(options)
         yield f"{run.out.where(RECEIPT)}: its options have the pattern {said}, the tokenizer's manifest {pattern}"
+    if options.build.kind == "bpe":
+        yield from _check_superwords(run, options, manifest)
+
+
+def _check_superwords(run: RunUnits, options: RunOptions, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check that as many tokens were learned in lines as the options give: which merges these are decides ids."""
+    said = manifest.get("superwords")
+    expected = superword_tokens(options.build.vocab_size, options.build.superwords_after)
+    found = 0
+    if said is not None:
+        rules = parse_json(run.out.read_bytes(f"tokenizer/{TOKENIZER_JSON}"))["model"]
+        made = ["".join(merge if isinstance(merge, list) else merge.split(" ")) for merge in rules["merges"]]
+        found = len(set(made[said["first_merge"] :]).difference(made[: said["first_merge"]]))
+    if (said is None) != (options.build.superwords_after is None) or found != expected:
+        yield (
+            f"{run.out.where('tokenizer')}: by its manifest {found} tokens were learned in lines, and by the options "
+            f"of the receipt {expected}"
+        )
+
+
+def _check_model(run: RunUnits, options: RunOptions, vocabulary: Path, folder: Path) -> Iterator[str]:
+    """Derive the manifest of a SentencePiece model again, which says what its control tokens are."""
+    expected = make_model_manifest(vocabulary, options.build, options.scan.pattern, folder)
+    found = read_manifest(run.out)
+    for name in sorted(found.keys() | expected.keys()):
+        if not same_json(found.get(name), expected.get(name)):
+            yield f"{run.out.where('tokenizer')}: {name} of its manifest are not what vocabulary and options give"
 
 
 def _strange_scans(shards: list[UnitReceipt], config: dict[str, Any]) -> list[UnitReceipt]:
@@ -123,11 +157,12 @@ def _check_plan(run: RunUnits, merged: UnitReceipt, options: RunOptions, folder:
     counts = read_scan_counts(run.out, [output.path for output in merged.outputs], by_group=False)
     vocabulary, lock = open_vocabulary(folder, options.build)
     split = pattern_split(token_pattern(options))
-    plan = plan_vocabulary(vocabulary, lock, counts, options.build, split, threads=1)
-    rows = decision_rows(plan.decisions, plan.morphemes)
     parquet, text = f"tokenizer/{DECISIONS_PARQUET}", f"tokenizer/{DECISIONS_TXT}"
     with run.out.open_ranges(parquet) as file:
         found: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    uses = {row["token"].encode(): row["hits"] for row in found if row["category"].startswith(BY_USE)}
+    plan = plan_vocabulary(vocabulary, lock, counts, options.build, split, threads=1, given_uses=(uses, _least(found)))
+    rows = decision_rows(plan.decisions, [*plan.morphemes, *plan.by_use])
     wrong = next((row["token"] for row, other in zip(found, rows, strict=False) if row != other), None)
     if found != rows:
         yield f"{run.out.where(parquet)}: options and counts decide otherwise, of {wrong!r} for example"
@@ -137,3 +172,9 @@ def _check_plan(run: RunUnits, merged: UnitReceipt, options: RunOptions, folder:
     for name, value in json.loads(json.dumps(expected)).items():
         if manifest.get(name) != value:
             yield f"{run.out.where('tokenizer')}: {name} of its manifest are not those of the vocabulary and decisions"
+
+
+def _least(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Return the fewest occurrences of a fixed token that was not left out because of them."""
+    kept = [row["hits"] for row in rows if row["category"].startswith(BY_USE) and row["decision"] == KEPT]
+    return min(kept, default=float("inf"))

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.signing import mend_tokenizer, rewrite, sign_again
+
 FOLDERS = {"ingest": "documents", "scan": "counts", "build": "tokenizer", "tokenize": "tokens", "validate": "proofs"}
 STAGES = tuple(FOLDERS)
 
@@ -40,6 +42,20 @@ def test_the_build_prints_its_findings_and_the_run_a_few_lines_of_them(copied_ru
     assert (copied_run.out / "tokenizer" / "findings.md").read_text() == findings
 
 
+def check_the_first_superword(out, command, cppmill):
+    """Check that another first superword is found, though a run took it, and put the right one back."""
+    for step in (1, -1):
+        change = lambda manifest, step=step: manifest["superwords"].update(  # noqa: E731
+            first_merge=manifest["superwords"]["first_merge"] + step
+        )
+        rewrite(out / "tokenizer" / "manifest.json", change)
+        mend_tokenizer(out)
+        sign_again(out)
+        cppmill(*command[:-1])
+        said = cppmill("verify", out, check=False).stdout
+        assert ("tokens were learned in lines, and by the options of the receipt" in said) == (step == 1)
+
+
 def test_superwords_come_and_go_with_their_profile(copied_run, cppmill, checker):
     before = copied_run.tree()
     command = [
@@ -61,6 +77,7 @@ def test_superwords_come_and_go_with_their_profile(copied_run, cppmill, checker)
     assert copied_run.receipt["dataset"]["tokens"] < json.loads(before["receipt.json"])["dataset"]["tokens"]
     ran = copied_run.stages(cppmill(*command, "--json"))
     assert [ran[stage] for stage in STAGES if stage != "build"] == [0, 0, 0, 0]
+    check_the_first_superword(copied_run.out, command, cppmill)
     plain = cppmill("validate", *copied_run.command[2:], check=False)
     assert plain.returncode == 2
     assert "scan.unit_pattern = null: " in plain.stderr and 'was made with "cpp-lines-1"' in plain.stderr

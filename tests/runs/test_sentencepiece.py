@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from cppmill_core import load_tokenizer
 
+from tests.signing import mend_tokenizer, rewrite, sign_again
+
 HEADERS = ("ndarraytypes.h", "npy_common.h", "npy_math.h", "ufuncobject.h")
 HOSTILE = {
     "bytes.h": bytes(range(1, 256)),
@@ -89,6 +91,44 @@ def test_a_second_run_does_nothing(made, cppmill, hostile_sources):
     done = cppmill("run", *hostile_sources, "--out", made[1], *options)
     ended = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "stage_done"]
     assert {event["summary"].get("units run", 0) for event in ended} == {0}
+
+
+@pytest.fixture
+def copied(made, hostile_sources, cppmill, tmp_path):
+    """A copy of the run, and the command that makes it."""
+    options = ["--config", made[1].parent / "run.toml", "--profile", "sentencepiece-32k"]
+    return shutil.copytree(made[1], tmp_path / "out"), ["run", *hostile_sources, "--out", tmp_path / "out", *options]
+
+
+def reserve_the_last_control_token(manifest):
+    token = manifest["tokens"].pop()
+    manifest["reserved"] = [[token["id"], token["id"]], *manifest["reserved"]]
+
+
+FORGED = {
+    "reserved": reserve_the_last_control_token,
+    "roles": lambda manifest: manifest.update(roles={"<BOS>": 5}),
+    "tokens": lambda manifest: manifest["tokens"][0].update(band="keywords"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_manifest_that_the_vocabulary_does_not_give_is_found_though_a_run_took_it(copied, cppmill, name):
+    out, command = copied
+    rewrite(out / "tokenizer/manifest.json", FORGED[name])
+    mend_tokenizer(out)
+    sign_again(out)
+    cppmill(*command)
+    done = cppmill("verify", out, check=False)
+    assert (done.returncode, f"{name} of its manifest are not what" in done.stdout) == (1, True)
+
+
+def test_the_table_of_ids_is_that_of_the_model(copied, cppmill):
+    path = copied[0] / "tokenizer/vocab.tsv"
+    path.write_bytes(path.read_bytes().replace(b"\tnormal\n", b"\tcontrol\n", 1))
+    sign_again(copied[0])
+    done = cppmill("verify", copied[0], check=False)
+    assert (done.returncode, "vocab.tsv: not the table of the tokenizer's ids" in done.stdout) == (1, True)
 
 
 def test_a_changed_id_is_found_by_validation(made, cppmill, tmp_path):
