@@ -154,18 +154,21 @@ def _check_ledger(run: RunUnits, options: IngestOptions) -> Iterator[str]:
 
 
 def _check_tokenizer(run: RunUnits) -> Iterator[str]:
-    """Check that every file of a tokenizer is of its build, which may have got locks since; of others by its name."""
+    """Check that every file of a tokenizer is one that tokenizers have, and of its build if there is one.
+
+    A build may have got locks since.
+    """
+    from tokenizer_build.own import names_of_tokenizer  # what trains comes with it
+
     made = {output.path for unit in run.by_stage[Stage.BUILD] for output in unit.outputs}
     others = {f"{_TOKENIZER}{name}" for name in LOCKS}
     if not made and any(run.by_stage.values()):
         counted = sorted(name for name in run.files if name.startswith("counts/"))
         yield from (f"{run.out.where(name)}: no unit receipt of a build goes with the counts" for name in counted[:1])
-    if not made and is_installed(run.receipt["code"]):  # older versions copied whatever was beside a tokenizer
-        from tokenizer_build.own import names_of_tokenizer  # what trains comes with it
-
+    if made or is_installed(run.receipt["code"]):  # older versions copied whatever was beside a tokenizer
         manifest = parse_json(run.out.read_bytes(f"{_TOKENIZER}{MANIFEST_JSON}"))
-        others |= {f"{_TOKENIZER}{name}" for name in names_of_tokenizer(manifest)}
-        strange = sorted(name for name in run.files if name.startswith(_TOKENIZER) and name not in others)
+        known = {f"{_TOKENIZER}{name}" for name in names_of_tokenizer(manifest)}
+        strange = sorted(name for name in run.files if name.startswith(_TOKENIZER) and name not in known)
         yield from (
             f"{run.out.where(name)}: no file of a tokenizer; programs that look for it would read it"
             for name in strange
@@ -219,6 +222,11 @@ def _check_columns(run: RunUnits, name: str, schema: pa.Schema) -> Iterator[str]
     if wrong or found.names != [name for name in schema.names if name in found.names]:
         shown = (wrong or found.names)[0]
         yield f"{where}: the column {shown!r} is not of this table there, of another type or with metadata"
+    elif is_installed(run.receipt["code"]) and not found.equals(schema):
+        other = [
+            field.name for field in schema if field.name not in found.names or not field.equals(found.field(field.name))
+        ]
+        yield f"{where}: the column {other[0]!r} is missing, or may have nulls although it has none in a run"
     unknown = sorted(footer.keys() - {b"ARROW:schema", b"cppmill.format"})
     if unknown:
         yield f"{where}: its footer has the key {unknown[0].decode(errors='replace')!r}"

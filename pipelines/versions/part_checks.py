@@ -41,6 +41,8 @@ def check_parts(run: RunUnits) -> Iterator[str]:
                 else:
                     rows = table.read(use_threads=False)
                     yield from (f"{where}: {problem}" for problem in _check_rows(rows, family, projects))
+                    if family is Family.STATISTICS:
+                        yield from (f"{where}: {problem}" for problem in _check_sizes(run, unit, rows))
 
 
 def _projects(run: RunUnits, unit: UnitReceipt) -> set[str] | None:
@@ -53,6 +55,20 @@ def _projects(run: RunUnits, unit: UnitReceipt) -> set[str] | None:
             names: list[Any] = pc.unique(table.read(["project"], use_threads=False).column("project")).to_pylist()
             projects.update(names)
     return projects
+
+
+def _check_sizes(run: RunUnits, unit: UnitReceipt, statistics: pa.Table) -> Iterator[str]:
+    """Compare the number of documents and of bytes that were counted with the shard, if it is in the run still."""
+    names: list[Any] = statistics.column("name").to_pylist()
+    counted = dict(zip(names, statistics.column("value").to_pylist(), strict=True))
+    for name in unit.inputs:
+        if name not in run.documents:
+            return
+        with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            sizes = table.read(["num_bytes"], use_threads=False).column("num_bytes")
+        for key, found in (("documents", len(sizes)), ("bytes", pc.sum(sizes).as_py() or 0)):
+            if counted.get(key) != found:
+                yield f"it counts {counted.get(key)} {key}, and {name} has {found}"
 
 
 def _check_words(table: pq.ParquetFile, scan: ScanOptions) -> Iterator[str]:

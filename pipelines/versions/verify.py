@@ -20,11 +20,11 @@ from pipelines.versions.layout_checks import check_layout
 from pipelines.versions.part_checks import check_parts
 from pipelines.versions.record_checks import check_records
 from schemas.digests import parse_json, same_json
-from schemas.errors import ConfigError, CppmillError, IntegrityError
+from schemas.errors import ConfigError, CppmillError, IntegrityError, VocabularyConfigError
 from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
 from tokenizer_build.artifact import MANIFEST_JSON, find_foreign_contents
-from tokenizer_build.lock import RELEASES_NAME, read_releases
+from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME, read_lock, read_releases
 from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.checks import published as copies
@@ -137,10 +137,28 @@ def _check_vocabulary(out: OutputFolder) -> Iterator[str]:
     if len(found) > 1:
         shown = ", ".join(sorted(str(digest) for digest in found))
         yield f"{out.where('tokenizer')}: receipt, manifest and {VOCABULARY_JSON} differ on the vocabulary: {shown}"
+    yield from _check_lock(out)
     name, revision = f"tokenizer/{RELEASES_NAME}", travelled_revision(out, facts["digest"])
     allowed = {revision} if out.exists(name) else {revision, find_release(read_releases(VOCABULARY), facts["digest"])}
     if facts["revision"] not in allowed:
         yield f"{out.where(name)}: the revision is {revision} by the releases, the receipt says {facts['revision']}"
+
+
+def _check_lock(out: OutputFolder) -> Iterator[str]:
+    """Check that a lock beside the tokenizer is one, and that no fixed token has another id than it says."""
+    where = out.where(f"tokenizer/{LOCK_NAME}")
+    if not out.exists(f"tokenizer/{LOCK_NAME}"):
+        return
+    with out.open_local_folder("tokenizer") as folder:
+        try:
+            locked = read_lock(folder).by_token
+        except VocabularyConfigError as error:
+            yield f"{where}: {error}"
+            return
+        fixed = parse_json((folder / MANIFEST_JSON).read_bytes())["tokens"]
+    moved = [token for token in fixed if token["token"] in locked and locked[token["token"]].id != token["id"]]
+    for token in moved[:1]:
+        yield f"{where}: {token['token']!r} is locked as {locked[token['token']].id}, the manifest says {token['id']}"
 
 
 def _check_built(out: OutputFolder) -> Iterator[str]:

@@ -17,58 +17,16 @@ from hypothesis import strategies as st
 import transforms.tokens.tokenize
 from pipelines.versions.layout_checks import check_copies, check_duplicates, check_reasons, is_possible
 from pipelines.versions.verify import verify
-from schemas.digests import canonical_json, sha256_file, sha256_json
+from schemas.digests import canonical_json, sha256_file
 from schemas.errors import CppmillError
 from schemas.options import IngestOptions
 from schemas.tables import REJECTS
 from tests.fuzzing import examples
+from tests.signing import mend_tokenizer, rewrite, seal, sign_again, sign_units, units
 from transforms.filters.kept_counts import added_columns, count_kept, sum_counts
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
-
-
-def rewrite(path, change):
-    """Change a JSON file."""
-    value = json.loads(path.read_bytes())
-    change(value)
-    path.write_bytes(canonical_json(value))
-
-
-def seal(value):
-    value["digest"] = sha256_json({name: entry for name, entry in value.items() if name != "digest"})
-
-
-def units(out, folder):
-    return sorted(path for path in out.rglob(f"{folder}/_unit-*.json") if ".cache" not in path.parts)
-
-
-def sign_units(out):
-    """Make the digests in unit receipts true again, and those of the receipts themselves."""
-
-    def mend_unit(value):
-        for output in value["outputs"]:
-            output.update(sha256=sha256_file(out / output["path"]), num_bytes=(out / output["path"]).stat().st_size)
-        for name, digest in value["inputs"].items():
-            value["inputs"][name] = sha256_file(out / name) if digest.strip("0") else digest
-        seal(value)
-
-    for folder in ("documents", "counts/parts", "tokenizer", "tokens", "proofs"):
-        for path in units(out, folder):
-            rewrite(path, mend_unit)
-
-
-def sign_again(out):
-    """Make every digest true again: of files in unit receipts, of those in the receipt, and of all receipts."""
-    sign_units(out)
-
-    def mend_receipt(value):
-        value["files"] = {name: sha256_file(out / name) for name in value["files"]}
-        for shard in value["dataset"]["shards"]:
-            shard["sha256"] = sha256_file(out / shard["path"])
-        seal(value)
-
-    rewrite(out / "receipt.json", mend_receipt)
 
 
 def receipt(**tables):
@@ -143,7 +101,41 @@ def statistics(out):
     rewrite(out / "counts/statistics.json", lambda value: value["bytes"].update(code=1))
 
 
+def named_as_its_own(name):
+    """Return a forgery of a unit receipt, which names a file as what the unit made."""
+    return lambda value: value["outputs"].append({"path": name, "sha256": "", "num_bytes": 0, "rows": 0})
+
+
+def template_of_the_build(out):
+    """Put a chat template beside the tokenizer, and name it in the receipt of the build and in that of the run."""
+    (out / "tokenizer/chat_template.jinja").write_text("{{ messages }}")
+    unit("tokenizer", named_as_its_own("tokenizer/chat_template.jinja"))(out)
+    rewrite(out / "receipt.json", lambda value: value["files"].update({"tokenizer/chat_template.jinja": ""}))
+
+
+def shards_exchanged(out):
+    """Exchange the statistics of two shards, whose sum stays."""
+    one, other = sorted(out.glob("counts/parts/statistics-*"))[:2]
+    one_bytes, other_bytes = one.read_bytes(), other.read_bytes()
+    one.unlink(), other.unlink()
+    one.write_bytes(other_bytes), other.write_bytes(one_bytes)
+
+
 FORGERIES = {
+    "a file that a proof made": (
+        unit("proofs", named_as_its_own("platform_vocab.json")),
+        "platform_vocab.json is no file that a unit of validate makes",
+    ),
+    "a file that the build made elsewhere": (
+        unit("tokenizer", named_as_its_own("platform_vocab.json")),
+        "platform_vocab.json is no file that a unit of build makes",
+    ),
+    "inputs of documents": (
+        unit("documents", lambda value: value["inputs"].update({"platform_vocab.json": ""})),
+        "it names inputs, and a unit of ingest has none",
+    ),
+    "a template of the build": (template_of_the_build, "chat_template.jinja: no file of a tokenizer"),
+    "statistics of another shard": (shards_exchanged, "it counts"),
     "content": (column("documents/part-*", "content", first_other_bytes), "bytes of content with SHA-256"),
     "license": (column("documents/part-*", "license", lambda values: ["MIT"] * len(values)), "there are licences"),
     "size of a document": (column("documents/part-*", "num_bytes", first_more), "its documents and rejects give"),
@@ -211,22 +203,18 @@ def configuration(out):
     mend_tokenizer(out)
 
 
-def mend_tokenizer(out):
-    """Make the digests of a tokenizer's files true in its manifest, and that of the manifest in the receipt."""
-    folder = out / "tokenizer"
-
-    def mend(value):
-        value["files"] = {name: sha256_file(folder / name) for name in value["files"]}
-
-    rewrite(folder / "manifest.json", mend)
-    receipt(tokenizer={"digest": sha256_file(folder / "manifest.json")})(out)
-
-
 def all_used(rules):
     return ["used"] * len(rules)
 
 
+def with_nulls(out):
+    path = sorted(out.glob("counts/parts/namespaces-*"))[0]
+    table = pq.read_table(path)
+    pq.write_table(table.cast(pa.schema([field.with_nullable(True) for field in table.schema])), path)
+
+
 OF_THIS_VERSION = {
+    "a column that may have nulls": (with_nulls, "is missing, or may have nulls"),
     "an option of the build": (options(build={"min_hits": 11}), "is the vocabulary of this installation"),
     "an option that there is not": (options(ingest={"note": 1}), "Extra inputs are not permitted"),
     "extensions": (options(ingest={"extensions": ["cpp"]}), "an extension that the options do not accept"),
@@ -257,6 +245,40 @@ def test_what_a_run_of_this_version_does_not_write_is_found(copied_run, name):
     found = " ".join(verify(str(copied_run.out)))
     assert found
     assert message in found
+
+
+@pytest.fixture(scope="module")
+def by_use(run, cppmill, tmp_path_factory):
+    """A run in which the use of fixed tokens decides which of them stay."""
+    out = tmp_path_factory.mktemp("by-use") / "out"
+    options = ("--vocab-size", "12288", "--unit-bytes", "262144", "--set", "build.min_fixed_use=1.0")
+    cppmill("run", run.sources, "--out", out, *options)
+    return out
+
+
+def test_a_run_in_which_use_decides_is_proved(by_use):
+    assert verify(str(by_use)) == []
+
+
+def other_decision(values):
+    place = values.index("used")
+    return [*values[:place], "unneeded", *values[place + 1 :]]
+
+
+def other_number(values):
+    return [number + 1 if number == 0 else number for number in values]
+
+
+USED = {"rule": (other_decision, "decide otherwise"), "documents": (other_number, "counted (")}
+
+
+@pytest.mark.parametrize("name", USED)
+def test_decisions_by_use_that_contradict_themselves_are_found(by_use, tmp_path, name):
+    out = shutil.copytree(by_use, tmp_path / "out")
+    change, message = USED[name]
+    column("tokenizer/decisions.parquet", name, change)(out)
+    sign_again(out)
+    assert message in " ".join(verify(str(out)))
 
 
 def move(out, old, new):
@@ -346,6 +368,19 @@ def test_a_strange_file_beside_a_given_tokenizer_is_found_and_not_named_by_a_run
     rewrite(given_run / "receipt.json", lambda value: value["files"].update({f"tokenizer/{name}": ""}))
     sign_again(given_run)
     assert verify(str(given_run)) == [f"{path}: no file of a tokenizer; programs that look for it would read it"]
+
+
+LOCKS = {"of nothing": (b"garbage", "not"), "of another id": (b'"int"\t5\t1.0\n', "'int' is locked as 5")}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_that_denies_the_tokenizer_beside_it_is_found(copied_run, name):
+    content, message = LOCKS[name]
+    (copied_run.out / "tokenizer/ids.lock").write_bytes(content)
+    rewrite(copied_run.out / "receipt.json", lambda value: value["files"].update({"tokenizer/ids.lock": ""}))
+    sign_again(copied_run.out)
+    (found,) = verify(str(copied_run.out))
+    assert "tokenizer/ids.lock: " in found and message in found
 
 
 def test_a_given_tokenizer_was_not_kept(given_run):

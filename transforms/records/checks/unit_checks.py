@@ -24,6 +24,7 @@ from schemas.reasons import Column
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from schemas.units import (
     DOCUMENTS_PREFIX,
+    REJECTS_PREFIX,
     RUN_STAGES,
     UNITS,
     Stage,
@@ -36,6 +37,15 @@ from transforms.filters.kept_counts import added_columns, count_kept, sum_counts
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, named_files
 from transforms.storage.folder import OutputFolder
+
+_MADE: dict[Stage, tuple[str, ...]] = {
+    Stage.INGEST: (DOCUMENTS_PREFIX, REJECTS_PREFIX),
+    Stage.SCAN: ("counts/",),
+    Stage.BUILD: ("tokenizer/",),
+    Stage.TOKENIZE: ("tokens/",),
+    Stage.VALIDATE: (),
+}
+"""How the names of the files begin that the units of a stage make; a proof is of files, and makes none."""
 
 _ROWS = (Stage.INGEST, Stage.SCAN, Stage.TOKENIZE)
 """The stages whose receipts say how many rows their files have; that of merged counts, which has no inputs, says 0."""
@@ -99,7 +109,12 @@ def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]
     where = run.out.where(unit.path)
     if unit.stage is not stage or unit.path not in map(current_path, run.files):
         yield f"{where}: the receipt of a {stage} unit says that it is the {unit.stage} unit {unit.key}"
+    if stage is Stage.INGEST and unit.inputs:
+        yield f"{where}: it names inputs, and a unit of {stage} has none in the run"
     for output in unit.outputs:
+        if not output.path.startswith(_MADE[stage]):
+            yield f"{where}: its output {output.path} is no file that a unit of {stage} makes"
+            continue
         if run.files.get(output.path) != output.sha256:
             yield f"{where}: its output {output.path} has another SHA-256 in the receipt, or is not named there"
             continue
