@@ -160,6 +160,11 @@ PROMISES = {
     "no such band": (lambda promises: promises["tokens"][-1].update(band="none"), "is not in the band 'none'"),
     "text begins documents": (lambda promises: promises.update(roles={"<BOS>": 900}), "<BOS> has id 900, which is no"),
     "a role": (lambda promises: promises.update(roles={"<BOS>": 1}), "has the key 'roles', which no build writes"),
+    "a key of a band": (lambda promises: promises["bands"][0].update(note=1), "the band 'control' has the key 'note'"),
+    "a key of the vocabulary": (
+        lambda promises: promises.update(vocabulary={"note": 1}),
+        "vocabulary has the key 'note'",
+    ),
     "an unknown key": (lambda promises: promises.update(note=1), "has the key 'note', which no build writes"),
     "lossy": (lambda promises: promises.update(lossy=["x"]), "has the key 'lossy', which no build writes"),
     "no name": (lambda promises: promises.update(profile=[]), r"the profile \[\] is no name"),

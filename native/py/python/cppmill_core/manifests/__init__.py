@@ -69,6 +69,9 @@ _KEYS = {"bands", "files", "format", "hf_template", "pattern", "profile", "reser
 
 _TOKEN_KEYS = {"id", "token", "strength", "band"}
 
+_BAND_KEYS = {"name", "first", "last", "strength"}
+_INNER_KEYS = {"superwords": {"first_merge"}, "vocabulary": {"digest"}}
+
 _STRENGTHS = ("control", "pinned", "atomic")
 """What is promised about a fixed token."""
 
@@ -289,6 +292,13 @@ def _check_keys(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{MANIFEST} lists {name}, which no build writes" for name in strange)
     for token in manifest["tokens"]:
         yield from (f"{MANIFEST}: id {token['id']} has the key {key!r}" for key in sorted(token.keys() - _TOKEN_KEYS))
+    for name, known in _INNER_KEYS.items():
+        inner = manifest.get(name, {})
+        yield from (f"{MANIFEST}: {name} has the key {key!r}" for key in sorted(inner.keys() - known))
+    for band in manifest.get("bands", ()):
+        yield from (
+            f"{MANIFEST}: the band {band['name']!r} has the key {key!r}" for key in sorted(band.keys() - _BAND_KEYS)
+        )
     ends = list(chain.from_iterable(manifest["reserved"]))
     if ends != sorted(ends) or any(end == first for (_, end), (first, _) in pairwise(manifest["reserved"])):
         yield f"{MANIFEST}: the reserved ranges are not in order"
