@@ -15,13 +15,14 @@ import pyarrow.parquet as pq
 from pipelines.versions.changes import FinishedRun, find_changes
 from pipelines.versions.trend import compare_projects
 from schemas.digests import same_json
-from schemas.tables import PROJECT_SUMS
+from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORMAT
 from transforms.records.receipts import RECEIPT, find_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.records.trend import TREND_FORMAT, find_sums, is_other_tokenizer
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, DRIFT, TREND, Versions, is_before, store_of
-from transforms.storage.folder import OutputFolder
+from transforms.storage.folder import OutputFolder, naming_damage
+from transforms.storage.footers import check_footer
 from transforms.tokens.project_sums import read_project_sums
 
 _TOTALS = ("documents", "bytes", "tokens")
@@ -49,6 +50,15 @@ _SAID: dict[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
 }
 """The format of each kind of record, and what it says of its version that the version's receipt says too."""
 
+_KEYS: dict[str, set[str]] = {
+    CHANGES: {"format", "version", "previous", "receipt", "documents", "bytes", "tokens", "shards", "ids"},
+    TREND: {"format", "version", "previous", "time", "receipt", "documents", "bytes", "tokens", "tokenizer"}
+    | {"is_other_tokenizer", "ledger", "projects"},
+    DRIFT: {"format", "version", "previous", "receipt", "tokenizer", "reference", "before", "after", "new", "projects"}
+    | {"ids", "families", "proposals", "alerts"},
+}
+"""The keys of each kind of record, besides its digest."""
+
 
 def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the records of a store say of a version that its receipt and its shards deny.
@@ -64,6 +74,9 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
     facts = {"receipt": receipt["digest"], "tokenizer": receipt["tokenizer"]["digest"], "ledger": receipt["ledger"]}
     facts |= {total: receipt["dataset"][total] for total in _TOTALS}
     records: dict[str, Mapping[str, Any]] = {}
+    for folder in _SAID:
+        named = (stranger for stranger in versions.folder.strangers(folder) if stranger.startswith(f"{folder}/{name}."))
+        yield from (f"{versions.folder.where(stranger)}: not a file but a link or the like" for stranger in named)
     for folder, (record_format, read) in _SAID.items():
         record = versions.read(folder, name, record_format)
         if record is None:
@@ -74,6 +87,8 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
             yield malformed(versions.folder, f"{folder}/{name}.json", error, kind="record")
             continue
         records[folder] = record
+        if unknown := sorted(record.keys() - _KEYS[folder]):
+            yield f"{versions.folder.where(f'{folder}/{name}.json')}: it has the key {unknown[0]!r}"
         for key, value in said.items():
             if not same_json(value, facts[key]):
                 where = versions.folder.where(f"{folder}/{name}.json")
@@ -90,12 +105,16 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
 
 
 def _check_columns(versions: Versions, name: str) -> Iterator[str]:
-    """Check that the sums of projects have the columns that are read, and no others."""
+    """Check that the sums of projects have the columns that are read, and no others, and that their footer is true."""
     path = f"{TREND}/{name}.parquet"
-    with versions.folder.open_local(path) as file:
-        names = pq.read_schema(file).names
-    if names != PROJECT_SUMS.names:
-        yield f"{versions.folder.where(path)}: its columns are {', '.join(names)}"
+    where = versions.folder.where(path)
+    with versions.folder.open_local(path) as file, naming_damage(where), pq.ParquetFile(file) as table:
+        found, footer = table.schema_arrow, table.metadata.metadata or {}
+        if found.names != PROJECT_SUMS.names:
+            yield f"{where}: its columns are {', '.join(found.names)}"
+        elif not found.equals(PROJECT_SUMS) or is_annotated(found) or footer.keys() - {b"ARROW:schema"}:
+            yield f"{where}: its columns are of other types, or its footer has other keys than a run writes"
+        yield from check_footer(file, table, where)
 
 
 def _check_previous(versions: Versions, name: str, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -240,6 +240,9 @@ FORGED = {
         lambda record: record["projects"].update(added={"number": 1, "named": ["x"]}),
         "of projects its added is",
     ),
+    "trend key": ("trend", lambda record: record.update(author="x"), "it has the key 'author'"),
+    "changes key": ("changes", lambda record: record.update(author="x"), "it has the key 'author'"),
+    "drift key": ("drift", lambda record: record.update(author="x"), "it has the key 'author'"),
     "changes form": ("changes", lambda record: record.update(bytes=5), "not laid out as a record"),
 }
 
@@ -257,6 +260,33 @@ def test_verify_compares_the_sums_of_projects_with_the_shards(copied, cppmill):
     shutil.copyfile(copied / "trend/v000001.parquet", copied / "trend/v000003.parquet")
     done = cppmill("verify", copied, check=False)
     assert (done.returncode, "not the sums of the projects of" in done.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("folder", ["changes", "trend", "drift"])
+def test_a_record_with_a_key_twice_or_behind_a_link_is_found(copied, cppmill, folder):
+    path = copied / folder / "v000003.json"
+    data = path.read_bytes()
+    path.write_bytes(b'{"documents":1,' + data[1:])
+    done = cppmill("verify", copied, check=False)
+    assert (done.returncode, "it is not canonical JSON" in done.stdout) == (1, True)
+    path.unlink()
+    (copied / "elsewhere.json").write_bytes(data)
+    path.symlink_to(copied / "elsewhere.json")
+    done = cppmill("verify", copied, check=False)
+    assert (done.returncode, "v000003.json: not a file but a link" in done.stdout) == (1, True)
+
+
+def test_false_statistics_and_other_types_of_the_sums_of_projects_are_found(copied, cppmill):
+    path = copied / "trend/v000003.parquet"
+    data, rows = path.read_bytes(), pq.read_table(path)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    least = min(rows.column("project").to_pylist()).encode()
+    path.write_bytes(data[:start] + data[start:].replace(least, least[:-1] + b"~"))
+    done = cppmill("verify", copied, check=False)
+    assert (done.returncode, "its statistics are" in done.stdout) == (1, True)
+    pq.write_table(rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema])), path)
+    done = cppmill("verify", copied, check=False)
+    assert (done.returncode, "its columns are of other types" in done.stdout) == (1, True)
 
 
 def test_sums_of_projects_with_another_column_are_found(copied, cppmill):

@@ -179,6 +179,9 @@ class Versions:
         file, advice = f"{folder}/{name}.json", "remove the file"
         record = read_record(self.folder, file, kind="record", record_format=record_format, advice=advice)
         if record is not None and (said := record.pop("digest", None)) is not None:
+            # A key that is there twice would be read in two ways.
+            if self.folder.read_bytes(file) != canonical_json({**record, "digest": said}):
+                raise IntegrityError(f"{self.folder.where(file)}: it is not canonical JSON; {advice}")
             found = sha256_json(record)
             if found != said:
                 raise IntegrityError(
