@@ -26,13 +26,13 @@ from schemas.errors import ConfigError
 from schemas.study_options import TrialOptions
 from transforms.records.code import code_versions
 from transforms.records.receipts import RECEIPT
-from transforms.records.trials import make_trial_receipt, publish_trial_receipt
+from transforms.records.trials import RESULT, make_trial_receipt, publish_trial_receipt
 from transforms.storage.folder import CACHE, OutputFolder
 
 if TYPE_CHECKING:
     from pipelines.trial.cells import Work
 
-RESULT, PLOT = "trial.json", "trial.svg"
+PLOT = "trial.svg"
 CELL_FORMAT = "cppmill-trial-cell-1"
 
 _CELLS = f"{CACHE}/trial"
