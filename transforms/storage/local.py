@@ -122,6 +122,9 @@ class LocalStore:
         folders = []
         for entry in entries:
             if not prefix and entry.name in (CACHE, LOCK):
+                is_ours = entry.is_dir if entry.name == CACHE else entry.is_file
+                if not is_ours(follow_symlinks=False):
+                    yield entry.name, False
                 continue
             if entry.is_dir(follow_symlinks=False):
                 folders.append(prefix + entry.name)

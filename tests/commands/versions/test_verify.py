@@ -160,6 +160,16 @@ def test_a_shard_that_became_a_pipe_is_named_and_not_waited_for(copied_run, cppm
     assert shard.name in (done.stdout + done.stderr).replace("\n", "")
 
 
+@pytest.mark.parametrize("name", [".cache", ".lock"])
+def test_a_cache_or_lock_that_is_a_link_is_found(copied_run, cppmill, tmp_path, name):
+    place = copied_run.out / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+    (tmp_path / "elsewhere").mkdir()
+    place.symlink_to(tmp_path / "elsewhere")
+    done = cppmill("verify", copied_run.out, check=False)
+    assert (done.returncode, f"{place}: not a file but a link or the like" in done.stdout) == (1, True)
+
+
 def test_a_folder_without_a_receipt_is_unfinished(tmp_path, cppmill):
     done = cppmill("verify", tmp_path, check=False)
     assert done.returncode == 1
