@@ -157,6 +157,18 @@ def test_what_contradicts_itself_is_found_without_the_run(copy, name):
     assert verify(str(out)) != []
 
 
+@pytest.mark.parametrize("path", ["", "shards", "../receipt.json"])
+def test_a_file_of_a_unit_that_is_no_file_of_the_export_is_named(copy, path):
+    out = copy("bin")
+    unit = first(out, "shards/_unit-*.json")
+    receipt, manifest = unsealed(unit), unsealed(out / "manifest.json")
+    receipt["outputs"][0]["path"] = path
+    seal(unit, receipt)
+    manifest["receipts"][unit.relative_to(out).as_posix()] = sha256_file(unit)
+    seal(out / "manifest.json", manifest)
+    assert f"{path} has another size or SHA-256" in " ".join(verify(str(out)))
+
+
 def leaves(value, path=()):
     """Every place of a JSON value that holds no object or array."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
