@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import resource
 import shutil
@@ -11,10 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from schemas.errors import CppmillError, ResourceError
+from schemas.printing import one_line
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EIO)
 
 _MISPLACED = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
+
+_UNREACHABLE = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 
 _UNMAPPED = "failed to map segment"
 """What the loader says of a library for which there is no memory."""
@@ -102,17 +106,28 @@ def explain_refusal(error: BaseException, *, where: str = "", place: Path | None
     return _describe(error.errno, name, place or (Path(name) if name else None))
 
 
+def explain_unreachable(error: BaseException) -> str | None:
+    """Return which path this process may not use, or that it is too long, in one line; None for errors of other kinds.
+
+    Code that reads sources expects such errors and goes on, so they are explained only where a command ends.
+    """
+    if not isinstance(error, OSError) or error.errno not in _UNREACHABLE:
+        return None
+    name = error.filename2 or error.filename
+    return _describe(error.errno, one_line(os.fsdecode(name)), None) if isinstance(name, str | bytes) and name else None
+
+
 def find_refusal(traceback: str) -> str | None:
-    """Return the same for the last error in the text of a traceback, as workers of an engine send it."""
+    """Return what both say of the last error in the text of a traceback, as workers of an engine send it."""
     found = list(_IN_TRACEBACK.finditer(traceback))
     if not found:
         return None
     number, text = found[-1].groups()
     if number is None:
         return _describe(errno.ENOMEM, "", None)
-    if int(number) not in _NUMBERS:
-        return None
     named = re.search(r": '([^']*)'", text)
+    if int(number) not in _NUMBERS + (_UNREACHABLE if named else ()):
+        return None
     return _describe(int(number), named[1] if named else "", Path(named[1]) if named else None)
 
 
@@ -138,6 +153,10 @@ def _describe(number: int, where: str, place: Path | None) -> str:
         return f"{begin}no more memory (ulimit -v: {limit}); give --threads 1 and less --memory-bytes, or more memory"
     if number in _MISPLACED:
         return f"{begin}a folder, or a link to itself, is in the place of a file; remove it, and run again"
+    if number == errno.ENAMETOOLONG:
+        return f"{begin}the path, or a name in it, is too long for the file system; name another"
+    if number in _UNREACHABLE:
+        return f"{begin}permission denied to {_user()}; change its mode or that of its folders, or name another place"
     if number == errno.EROFS:
         return f"{begin}the file system cannot be written; name another place"
     return f"{begin}the disk failed (input/output error); check it, and run again"
@@ -154,6 +173,11 @@ def _space(place: Path | None) -> str:
     written = place.stat().st_size if place is not None and place.is_file() else 0
     done = f", after {written:,} bytes of this file" if written else ""
     return f" in {folder}: {disk.free:,} of {disk.total:,} bytes are free{done}"
+
+
+def _user() -> str:
+    """Return who this process is, as `chown` and `ls -n` take and show it."""
+    return f"user {os.geteuid()}"
 
 
 def _limit(kind: int) -> str:

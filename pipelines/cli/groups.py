@@ -18,6 +18,8 @@ from pipelines.console.failures import Failure, print_failure
 from schemas.declarations import BEAM_OPTIONS
 from schemas.errors import ExitCode
 from schemas.passwords import redacted
+from schemas.printing import printable
+from schemas.resources import explain_unreachable
 
 PROGRAM = "cppmill"
 ASKED = "_CPPMILL_COMPLETE"
@@ -61,6 +63,11 @@ class GroupedCommands(TyperGroup):
         except UsageError as error:
             error.message = redacted(error.message)
             raise
+        except OSError as error:  # of an argument's parser: a command handles its own
+            reason = explain_unreachable(error)
+            if reason is None:
+                raise
+            raise UsageError(printable(redacted(reason)), ctx) from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's private classes
         """Write the commands, each with the first line of its help."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from schemas import errors
 from schemas.errors import CppmillError, ExitCode, ResourceError
-from schemas.resources import explain_refusal, find_refusal
+from schemas.resources import explain_refusal, explain_unreachable, find_refusal
 
 _RAISED = re.compile(r"^(schemas\.errors|cppmill_core\._native|cppmill_core)\.(\w+): (.*?)(?:\n\s*\n|\Z)", re.M | re.S)
 
@@ -122,7 +122,7 @@ def find_user_error(error: Exception) -> Failure | None:
     core = sys.modules.get("cppmill_core")
     if core is not None and isinstance(error, core.CoreError):
         return Failure(name, strip_label(str(error)), _core_exit_code(name))
-    refusal = explain_refusal(error)
+    refusal = explain_refusal(error) or explain_unreachable(error)
     return _refused(refusal) if refusal else _find_in_traceback(str(error))
 
 

@@ -207,6 +207,30 @@ def test_an_error_of_ours_is_one_message_and_its_exit_code(
     assert (result.exit_code, result.stderr, result.stdout) == (code, message, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("verify", "PATH"), ExitCode.USAGE),
+        (("verify", "PATH", "--json"), ExitCode.USAGE),
+        (("sweep", "PATH", "--sizes", "8192"), ExitCode.USAGE),
+        (("run", "PATH", "--out", "OUT"), ExitCode.FAILED_CHECK),
+        (("run", str(REPOSITORY / "native"), "--out", "PATH"), ExitCode.FAILED_CHECK),
+        (("run", str(REPOSITORY / "native"), "--out", "OUT", "--vocab", "PATH"), ExitCode.FAILED_CHECK),
+        (("explain", "int", "--tokenizer", "PATH"), ExitCode.FAILED_CHECK),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else None,
+)
+def test_a_path_that_no_file_system_takes_is_one_message(
+    arguments: tuple[str, ...], code: ExitCode, tmp_path: Path
+) -> None:
+    words = [word.replace("PATH", 300 * "x").replace("OUT", str(tmp_path / "out")) for word in arguments]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == code, done.stderr
+    assert 300 * "x" in done.stderr
+    assert ": the path, or a name in it, is too long for the file system; name another" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_an_error_of_the_native_core_is_one_message(install: Install, tmp_path: Path) -> None:
     import cppmill_core
 

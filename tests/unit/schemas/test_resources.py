@@ -49,6 +49,10 @@ REFUSALS = [
     (ImportError("libarrow.so: failed to map segment from shared object"), "no more memory (ulimit -v: "),
     (RuntimeError("Traceback\nOSError: [Errno 28] No space left: '/tmp/a/b'\n"), "/tmp/a/b: no space left in /tmp: "),
     (RuntimeError("Traceback\n  File\nMemoryError\n"), "no more memory (ulimit -v: "),
+    (PermissionError(errno.EACCES, "Permission denied", "/a/b\nc"), "/a/b\\nc: permission denied to user "),
+    (PermissionError(errno.EPERM, "Operation not permitted", b"/a"), "/a: permission denied to user "),
+    (OSError(errno.ENAMETOOLONG, "File name too long", "/a"), "/a: the path, or a name in it, is too long for"),
+    (RuntimeError("Traceback\nPermissionError: [Errno 13] Permission denied: '/a'\n"), "/a: permission denied to user"),
 ]
 
 
