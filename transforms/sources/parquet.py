@@ -1,7 +1,8 @@
 """Documents in Parquet files: one row each, the bytes in a text or binary column that the options name.
 
 Row groups are read one by one in small batches, and values as dictionaries, so one long value that a million rows share
-is held once. If a row group cannot be read, only its own rows are lost.
+is held once. Arrow cannot do that with delta encodings; where values share prefixes, its batches are of few rows instead.
+If a row group cannot be read, only its own rows are lost.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _TEXT_TYPES = (
     *(pa.string(), pa.large_string(), pa.string_view()),
     *(pa.binary(), pa.large_binary(), pa.binary_view()),
 )
+_PREFIXED = "DELTA_BYTE_ARRAY"
+_DELTA = (_PREFIXED, "DELTA_LENGTH_BYTE_ARRAY")
+"""Encodings of text that Arrow does not read as dictionaries; in the first, values leave out what they share."""
+
 _READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, IndexError)
 
 
@@ -51,7 +56,7 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         pre_buffer=False,
         buffer_size=_BUFFER_BYTES,
         page_checksum_verification=True,
-        read_dictionary=[column],
+        read_dictionary=[] if _encodings(metadata, column).intersection(_DELTA) else [column],
     )
     first = 0
     for group in range(metadata.num_row_groups):
@@ -65,6 +70,13 @@ def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
         return Dead.MISSING_COLUMN, missing_column(column, schema.names)
     kind = schema.field(column).type
     return None if _is_text(kind) else (Dead.BAD_CONTENT, f"column {column!r} is {kind}: neither text nor binary")
+
+
+def _encodings(metadata: pq.FileMetaData, column: str) -> set[str]:
+    """Return the encodings of a column in all row groups."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+    return {encoding for chunk in chunks if chunk.path_in_schema == column for encoding in chunk.encodings}
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -119,7 +131,9 @@ class _RowGroup:
                 yield self._archive.dead(f"row-{row + 1}", Dead.CORRUPT, detail, num_bytes=0)
 
     def _batch_rows(self) -> int:
-        rows = max(1, self._metadata.num_rows)
+        """Return how many rows are held at once; a value that shares its prefix is at most as long as all bytes."""
+        is_prefixed = _PREFIXED in _encodings(self._table.metadata, self._archive.options.content_column)
+        rows = 1 if is_prefixed else max(1, self._metadata.num_rows)
         return max(1, min(_MAX_BATCH_ROWS, _BATCH_BYTES * rows // max(1, self._metadata.total_byte_size)))
 
     def _batch(self, batch: pa.RecordBatch, first: int) -> Iterator[Document]:

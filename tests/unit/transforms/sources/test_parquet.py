@@ -39,6 +39,14 @@ def test_rows_come_out_byte_for_byte(kind: pa.DataType, dictionary: bool, read: 
     assert not found.rest
 
 
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_every_encoding_of_text_is_read(encoding: str, read: Any) -> None:
+    table = pa.table({"path": PATHS, "content": pa.array(CONTENTS, pa.binary())})
+    found = read("a.parquet", parquet(table, use_dictionary=False, column_encoding=encoding))
+    assert dict(zip(PATHS, CONTENTS, strict=True)) == found.whole
+    assert not found.rest
+
+
 def test_a_dictionary_column_is_text_too(read: Any) -> None:
     column = pa.array(["int a;", "int b;", "int a;"]).dictionary_encode()
     assert list(read("a.parquet", parquet(pa.table({"content": column}))).whole.values()) == [
@@ -119,11 +127,18 @@ def test_columns_are_named_by_the_options(read: Any) -> None:
     assert (second.path, second.reason, second.num_bytes) == ("a.parquet/y.txt", "extension", 1)
 
 
-def test_one_long_value_of_many_rows_is_held_once(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("encoding", [None, "DELTA_BYTE_ARRAY"])
+def test_one_long_value_of_many_rows_is_held_once(
+    encoding: str | None, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("transforms.sources.document._ARCHIVE_FLOOR_BYTES", 200 << 20)
-    value = b"x" * (4 << 20)
-    column = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array([value], pa.binary()))
-    data = parquet(pa.table({"content": column}))
+    value, rows = b"x" * (4 << 20), 100_000 if encoding is None else 64
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([value], pa.binary()))
+    options: dict[str, Any] = {}
+    if encoding is not None:  # with it, a value that begins as the one before takes no more bytes
+        column = column.cast(pa.large_binary())
+        options = {"use_dictionary": False, "column_encoding": encoding, "compression": "zstd"}
+    data = parquet(pa.table({"content": column}), **options)
     pool, usual = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
     pa.set_memory_pool(pool)
     try:
