@@ -20,11 +20,16 @@ _PURGE_DELAY = ("MIMALLOC_PURGE_DELAY", "60000")
 """Arrow returns memory to the system after a second without use, which is soon cleared and taken again: a tenth of the
 processor time of a run where others use the machine too. A run gives it back after each stage instead."""
 
+_LONE = ("OPENBLAS_NUM_THREADS", "1")
+"""The algebra in numpy starts a thread per processor when it is imported, which nothing here uses. Where the system
+starts no more, it prints lines of its own and sends this process the signal of Ctrl-C."""
+
 
 def run_commands() -> None:
     """Run the command line."""
     _open_closed_streams()
     check_packages()
+    os.environ.setdefault(*_LONE)
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     atexit.register(gc.freeze)  # or Python looks for cycles in all that is left before it ends: 0.1 s
     os.environ.setdefault(*_PURGE_DELAY)  # read when Arrow is loaded
@@ -37,6 +42,7 @@ def run_worker() -> None:
     """Run a worker process."""
     _open_closed_streams()
     check_packages()
+    os.environ.setdefault(*_LONE)
     from pipelines.engines.worker import main
 
     main()
