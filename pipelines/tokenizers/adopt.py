@@ -17,7 +17,7 @@ from schemas.errors import ConfigError, VocabularyConfigError
 from schemas.files import new_folder
 from schemas.options import HfTemplate
 from schemas.printing import one_line
-from schemas.resources import explaining_refusals
+from schemas.resources import naming_file
 from tokenizer_build.artifact import copy_with_template
 
 _TEMPLATED = "a tokenizer directory that a build wrote, and only those have a template"
@@ -54,7 +54,7 @@ def adopt_tokenizer(
     _check_source(source, ends=(bos, eos), template=template)
     if template is None:
         return _publish(out, lambda staged: write_adopted(source, staged, bos=bos, eos=eos, allow_lossy=allow_lossy))
-    return _publish(out, lambda staged: _change_template(source, staged, template))
+    return _publish(out, lambda staged: _change_template(source, staged, template, out))
 
 
 def _publish(out: Path, write: Callable[[Path], list[str]]) -> list[str]:
@@ -62,7 +62,7 @@ def _publish(out: Path, write: Callable[[Path], list[str]]) -> list[str]:
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"--out {out}: it exists already; name a new folder")
     check_parent(out, option="--out")
-    with new_folder(out, lambda reason: ConfigError(f"--out {out}: {reason}")) as staged:
+    with new_folder(out, lambda reason: ConfigError(f"--out {out}: {reason}")) as staged, naming_file(str(out), staged):
         return write(staged)
 
 
@@ -80,12 +80,12 @@ def _check_source(source: Path, *, ends: tuple[str | None, str | None], template
         raise ConfigError(f"{source}: its <BOS> and <EOS> have these names; leave out --bos and --eos")
 
 
-def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[str]:
-    """Write a copy with another template, and return what it is."""
+def _change_template(source: Path, staged: Path, template: HfTemplate, out: Path) -> list[str]:
+    """Write a copy with another template, and return what it is; `out` is its name for users."""
     from tokenizer_build.own import split_files  # what trains comes with it
 
     try:
-        with explaining_refusals():
+        with naming_file(str(out), staged):
             _, manifest = read_manifest(source, None)
             if "kind" in manifest:
                 raise ConfigError(f"{source}: not {_TEMPLATED}")

@@ -261,6 +261,6 @@ def test_a_disk_that_refuses_is_reported_with_the_folder_and_leaves_nothing(mode
 
 def test_a_disk_that_refuses_a_copy_with_another_template_is_reported_so_too(run, tmp_path, limited):
     limited(resource.RLIMIT_FSIZE, 1000)
-    with pytest.raises(ResourceError, match=r"\.out\.part/.*: a file may have no more bytes here"):
+    with pytest.raises(ResourceError, match=rf"^{tmp_path}/out: a file may have no more bytes here"):
         adopt_tokenizer(run.out / "tokenizer", tmp_path / "out", template="bos")
     assert list(tmp_path.iterdir()) == []
