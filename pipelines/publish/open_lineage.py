@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.console.events import DONE, log_names, read_events
+from configs.outputs import check_outside, check_parent
 from schemas.errors import ConfigError, StoreError
 from schemas.files import write_file
 from transforms.records.croissant import MEANINGS, table_schemas
@@ -35,7 +36,12 @@ def write_events(run: str, file: Path, *, name: str, time: str | None) -> Iterat
         file: Where to write.
         name: What the dataset is called.
         time: When the run ended, if OUT has no event log.
+
+    Raises:
+        ConfigError: If the folder of the file does not exist, or is in the run.
     """
+    check_parent(file, option="--out")
+    check_outside(file, run, option="--out")
     events = make_events(run, name=name, time=time)
     from openlineage.client.serde import Serde  # it is installed, as the events were made
 
@@ -47,13 +53,17 @@ def send_events(run: str, url: str, *, name: str, time: str | None) -> Iterator[
     """Send the events of a run to a server, and yield lines about it; arguments as of `write_events`.
 
     Raises:
+        ConfigError: If it is no URL of a server.
         StoreError: If the server fails or refuses them.
     """
     events = make_events(run, name=name, time=time)
     from openlineage.client import OpenLineageClient  # it is installed, as the events were made
     from openlineage.client.transport.http import HttpConfig, HttpTransport
 
-    client = OpenLineageClient(transport=HttpTransport(HttpConfig.from_dict({"type": "http", "url": url})))
+    try:
+        client = OpenLineageClient(transport=HttpTransport(HttpConfig.from_dict({"type": "http", "url": url})))
+    except ValueError as error:
+        raise ConfigError(f"--send {url}: no URL of a server; it takes one such as http://localhost:5000") from error
     try:
         for event in events:
             client.emit(event)

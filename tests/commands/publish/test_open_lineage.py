@@ -106,6 +106,20 @@ def test_the_events_are_what_the_receipt_says_and_are_sent_as_they_are_written(r
         assert sent == event
 
 
+@pytest.mark.parametrize("url", ["marquez", "http://", "localhost:5000"])
+def test_what_is_no_url_of_a_server_is_refused(run, cppmill, url):
+    refused = cppmill("lineage", run.out, "--send", url, check=False)
+    assert refused.returncode == 2
+    assert f"error: --send {url}: no URL of a server" in refused.stderr
+
+
+def test_events_go_to_a_folder_that_is_there_and_is_no_part_of_the_run(run, cppmill, tmp_path):
+    missing = cppmill("lineage", run.out, "--out", tmp_path / "no" / "a.jsonl", check=False)
+    assert (missing.returncode, "there is no folder" in missing.stderr) == (2, True)
+    inside = cppmill("lineage", run.out, "--out", run.out / "a.jsonl", check=False)
+    assert (inside.returncode, (run.out / "a.jsonl").exists()) == (2, False)
+
+
 def test_without_a_log_the_time_must_be_given_and_a_server_that_refuses_is_an_error(run, cppmill, tmp_path):
     shutil.copytree(run.out, tmp_path / "copy", ignore=shutil.ignore_patterns(".cache"))
     to_file = ("lineage", tmp_path / "copy", "--out", tmp_path / "events.jsonl")
