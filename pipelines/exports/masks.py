@@ -17,7 +17,7 @@ from configs.outputs import check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.digests import canonical_json, parse_json
 from schemas.errors import ConfigError, IntegrityError
-from schemas.files import write_file
+from schemas.files import read_regular, write_file
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.subsets.masks import make_mask, read_named_bands
 
@@ -147,7 +147,7 @@ def _proved(receipt: dict[str, Any], mask: Mask) -> Iterator[str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = parse_json(path.read_bytes())
+        value: dict[str, Any] = parse_json(read_regular(path))
     except (OSError, ValueError) as error:
         raise ConfigError(f"--check {path}: not a receipt ({error})") from error
     return value

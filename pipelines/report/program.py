@@ -20,6 +20,7 @@ from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.show import Palette
 from schemas.digests import parse_json
 from schemas.errors import ConfigError, IntegrityError
+from schemas.files import read_regular
 from schemas.places import is_remote
 from schemas.printing import count
 from tokenizer_build.artifact import MANIFEST_JSON
@@ -189,7 +190,7 @@ def read_comparison(file: Path) -> list[dict[str, Any]]:
         ConfigError: If the file is anything else.
     """
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(file).decode("utf-8").splitlines()
         records: list[dict[str, Any]] = [parse_json(line) for line in lines if line.strip()]
         kinds = [record["record"] for record in records]
         if kinds[:1] != ["text"] or set(kinds[1:]) != {"tokenizer"}:

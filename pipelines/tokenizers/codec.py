@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.digests import parse_json
 from schemas.errors import ConfigError
+from schemas.files import read_regular
 
 if TYPE_CHECKING:
     from cppmill_core import AnyTokenizer
@@ -29,7 +30,7 @@ def read_input(file: str) -> bytes:
     if file == STANDARD_INPUT:
         return sys.stdin.buffer.read()
     try:
-        return Path(file).read_bytes()
+        return read_regular(Path(file))
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
 

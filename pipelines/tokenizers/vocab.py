@@ -18,6 +18,7 @@ from configs.outputs import check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
+from schemas.files import read_regular
 from tokenizer_build.artifact import find_foreign_contents
 from tokenizer_build.build import pattern_regex, pattern_split
 from tokenizer_build.compare.diff import (
@@ -42,7 +43,7 @@ def init(source: Path, directory: Path) -> int:
 def read_names(file: Path) -> list[str]:
     """Return the names in a file: one a line, without blanks around it; empty lines and those with `#` are left out."""
     try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in read_regular(file).decode("utf-8").splitlines()]
     except UnicodeDecodeError as error:
         raise ConfigError(f"--from {file}: not UTF-8 at byte {error.start}") from error
     return [line for line in lines if line and not line.startswith("#")]

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipelines.stages.session import locked
 from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError
-from schemas.files import write_file
+from schemas.files import read_regular, write_file
 from schemas.places import is_remote
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
 from transforms.records.affected import listed_doc_ids, record_affected, unmatched
@@ -26,7 +26,7 @@ def read_values(file: str) -> list[str]:
         ConfigError: If it cannot be read.
     """
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "surrogateescape")
+        text = sys.stdin.read() if file == "-" else read_regular(Path(file)).decode("utf-8", "surrogateescape")
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
     return [line for line in text.split("\n") if line.strip()]

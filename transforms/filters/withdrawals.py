@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json, parse_json
 from schemas.errors import ConfigError, IntegrityError
+from schemas.files import read_regular
 from schemas.places import is_remote
 from schemas.tables import SOURCE_DOC_ID
 from transforms.sources.license_terms import named_licenses
@@ -199,7 +200,7 @@ def read_withdrawals(place: str | None) -> Withdrawals | None:
 
 def _read(place: str) -> bytes:
     if not is_remote(place):
-        return Path(place).expanduser().read_bytes()
+        return read_regular(Path(place).expanduser())
     with store_errors(place):
         system, path = open_url(place)
         return bytes(system.cat_file(path))

@@ -103,3 +103,11 @@ def test_the_texts_of_a_store_are_those_of_its_current_version(store):
         return [path for batch in batches for path in batch.column("path").to_pylist()]
 
     assert paths(store.place) == paths(store.out("v000001")) != []
+
+
+@pytest.mark.parametrize("option", ["--paths", "--doc-ids"])
+def test_a_list_that_is_a_device_without_an_end_is_refused(option, tmp_path, cppmill):
+    (tmp_path / "list").symlink_to("/dev/zero")
+    refused = cppmill("withdraw", tmp_path / "withdrawn.json", option, tmp_path / "list", check=False)
+    assert refused.returncode == 2
+    assert f"{tmp_path}/list: cannot be read: a pipe or a device, not a file" in refused.stderr

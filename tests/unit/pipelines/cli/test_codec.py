@@ -125,3 +125,11 @@ def test_a_missing_file_or_tokenizer_is_a_usage_error(command: str, tokenizer: P
 def test_parse_ids_names_the_file() -> None:
     with pytest.raises(ConfigError, match=r"^ids\.json: entry 2 is 4; "):
         parse_ids(b"[0, 3, 4]", vocab_size=4, where="ids.json")
+
+
+@pytest.mark.parametrize("command", ["encode", "decode", "show"])
+def test_a_device_without_an_end_is_not_read(command: str, tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "zeros.cpp").symlink_to("/dev/zero")
+    done = call(command, str(tmp_path / "zeros.cpp"), "--tokenizer", str(tokenizer))
+    assert done.exit_code == 2
+    assert "zeros.cpp: cannot be read: a pipe or a device, not a file" in done.stderr
