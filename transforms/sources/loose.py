@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from schemas.options import IngestOptions
 from schemas.places import is_remote
-from schemas.reasons import Column, Filtered
+from schemas.reasons import Column, Dead, Filtered
 from schemas.tables import READ, READ_DIGESTS
 from transforms.sources.batches import BATCH_BYTES, BATCH_ROWS, Flags, is_equal, to_batch
-from transforms.sources.document import Document, column_of, display_path
+from transforms.sources.document import DamageError, Document, column_of, display_path
 from transforms.sources.files import naming_input, open_input, os_error_reason
-from transforms.storage.urls import open_file
+from transforms.storage.urls import is_web, open_file
 
 _AHEAD = 8
 """Files under way for each thread: a disk, and more so a network, answers many requests at the same time."""
@@ -175,6 +175,8 @@ def _read_object(root: str, path: str, shown: Document, max_bytes: int) -> Docum
     except OSError as error:
         reason, detail = os_error_reason(error)
         return shown._replace(column=Column.DEAD, reason=reason, detail=detail)
+    except DamageError as damage:
+        return shown._replace(column=Column.DEAD, reason=damage.reason, detail=damage.detail)
     if content is None:
         return shown._replace(num_bytes=num_bytes, column=Column.FILTERED, reason=Filtered.SIZE)
     return shown._replace(num_bytes=num_bytes, content=content)
@@ -184,10 +186,24 @@ def _fetch(root: str, path: str, num_bytes: int, max_bytes: int) -> tuple[bytes 
     """Return an object's bytes and their number; None if there are more than `max_bytes`."""
     if num_bytes <= max_bytes:  # one request; opening a file takes two or three
         system, full_path = open_file(root, path)
-        content = bytes(system.cat_file(full_path))
+        content = _fetch_from_web(system, full_path, num_bytes) if is_web(root) else bytes(system.cat_file(full_path))
         return (content if len(content) <= max_bytes else None), len(content)
     with open_input(root, path) as file:
         content = file.read(max_bytes + 1)
         if len(content) <= max_bytes:
             return content, len(content)
         return None, file.seek(0, os.SEEK_END)
+
+
+def _fetch_from_web(system: Any, path: str, num_bytes: int) -> bytes:  # noqa: ANN401 - fsspec has no annotations
+    """Return a file of a web server, which has as many bytes as the server says.
+
+    Raises:
+        DamageError: If the server sends fewer.
+    """
+    from transforms.storage.web import fetch  # it loads aiohttp, which takes a while
+
+    content = fetch(system, path)
+    if len(content) < num_bytes and len(content) != system.info(path)["size"]:  # else it has become shorter
+        raise DamageError(Dead.TRUNCATED, f"the server sent {len(content):,} of {num_bytes:,} bytes")
+    return content

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
+from schemas.reasons import Dead
 from transforms.sources.decoders import PIECE_BYTES, decompressed
 from transforms.sources.document import Archive, DamageError
 from transforms.sources.files import read_piece
@@ -27,7 +28,7 @@ class MemberStream(io.BufferedReader):
 
     def __init__(self, archive: Archive, open_raw: Callable[[], BinaryIO], codec: str) -> None:
         """Open the file with `open_raw`; `codec` is gz, xz, zst, bz2 or empty."""
-        self._source = _Pieces(_decoded(archive, open_raw, codec) if codec else _plain(open_raw))
+        self._source = _Pieces(_decoded(archive, open_raw, codec) if codec else _plain(archive, open_raw))
         super().__init__(self._source, PIECE_BYTES)
 
     @property
@@ -122,11 +123,15 @@ class _Pieces(io.RawIOBase):
         super().close()
 
 
-def _plain(open_raw: Callable[[], BinaryIO]) -> Generator[bytes]:
-    """Yield a file as it is."""
+def _plain(archive: Archive, open_raw: Callable[[], BinaryIO]) -> Generator[bytes]:
+    """Yield a file as it is, all that it had when it was listed: a server may send less, or it may have been cut."""
+    done = 0
     with open_raw() as raw:
         while piece := read_piece(raw, PIECE_BYTES):
+            done += len(piece)
             yield piece
+    if done < archive.num_bytes:
+        raise DamageError(Dead.TRUNCATED, f"{done:,} of {archive.num_bytes:,} bytes were there when it was read")
 
 
 def _decoded(archive: Archive, open_raw: Callable[[], BinaryIO], codec: str) -> Generator[bytes]:

@@ -38,8 +38,7 @@ def open_url(url: str) -> tuple[Any, str]:
     if scheme in OBJECTS:
         return OBJECTS[scheme]().system, path
     if is_web(url):  # there a path is the whole URL, and would have the password
-        user = user_of(url)
-        system, path = _url_to_fs(url, **({} if user is None else {"client_kwargs": _sign_in(url, *user)}))
+        system, path = _url_to_fs(url, client_kwargs=_web_client(url))
     elif scheme == HUB:
         system, path = _open_hub(url)
     elif "::" in url:
@@ -90,6 +89,14 @@ def _url_to_fs(url: str, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401
 def is_web(url: str) -> bool:
     """Return whether a URL is of a web server, where a path has its scheme and host."""
     return url.startswith(("http://", "https://"))
+
+
+def _web_client(url: str) -> dict[str, Any]:
+    """Return the options of aiohttp for a URL: further attempts, and the user that it has."""
+    from transforms.storage.web import try_again  # it loads aiohttp, which takes a while
+
+    user = user_of(url)
+    return {"middlewares": (try_again,), **({} if user is None else _sign_in(url, *user))}
 
 
 def _sign_in(url: str, user: str, password: str) -> dict[str, Any]:

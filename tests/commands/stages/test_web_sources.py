@@ -2,6 +2,7 @@
 
 import shutil
 import tarfile
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -101,6 +102,53 @@ def test_signed_urls_are_the_file_and_their_signature_stays_here(run, folder, tm
     assert "5ecret" not in "".join(capfd.readouterr())
     files = [path for path in tmp_path.rglob("*") if path.is_file() and "served" not in path.parts]
     assert not [path for path in files if b"5ecret" in path.read_bytes()]
+
+
+class Failing(Quiet):
+    """Is too busy for the first request of each file, and breaks off in the first answer to the second."""
+
+    seen = Counter()
+
+    def do_GET(self):
+        self.seen[self.path] += 1
+        if not self.path.endswith(".h"):
+            super().do_GET()
+        elif self.seen[self.path] == 1:
+            self.send_error(503)
+        elif self.seen[self.path] == 2:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            self.wfile.write(b"int half")
+            self.close_connection = True
+        else:
+            super().do_GET()
+
+
+def test_a_web_server_that_fails_now_and_then_is_asked_again(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("transforms.storage.web._FIRST_PAUSE_SECONDS", 0)
+    expected = made(run, folder, tmp_path / "local")
+    with served(Failing, folder.parent) as place:
+        assert made(run, f"{place}/numpy/", tmp_path / "web") == expected
+    assert max(Failing.seen.values()) >= 3
+
+
+class Short(Quiet):
+    """Sends less of each file than it says that there is, as a whole answer."""
+
+    def do_GET(self):
+        if not self.path.endswith(".h"):
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "8")
+        self.end_headers()
+        self.wfile.write(b"int half")
+
+
+def test_a_file_of_which_a_web_server_sends_too_little_is_no_document(run, folder, tmp_path):
+    with served(Short, folder.parent) as place, pytest.raises(cppmill.CppmillError, match="truncated"):
+        made(run, f"{place}/numpy/", tmp_path / "web")
 
 
 class Redirecting(Quiet):

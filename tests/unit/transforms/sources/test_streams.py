@@ -54,6 +54,13 @@ def test_streams_one_after_the_other_are_one(parts: list[bytes], codec: str, siz
     assert source.damage is None
 
 
+def test_a_file_with_less_than_was_listed_is_truncated() -> None:
+    source = MemberStream(Archive("a", 9, "a", IngestOptions()), lambda: io.BytesIO(b"int a;\n"), "")
+    assert drain(source) == b"int a;\n"
+    assert source.damage is not None
+    assert source.damage.reason is Dead.TRUNCATED
+
+
 @pytest.mark.parametrize("codec", COMPRESS)
 def test_a_long_stream_comes_out_whole_in_any_steps(codec: str) -> None:
     data = PACKED[codec]

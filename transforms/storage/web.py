@@ -1,0 +1,67 @@
+"""Requests to web servers: what may work a little later is tried again, as the libraries of object stores do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+
+_ATTEMPTS = 4
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_LATER = (408, 429, 500, 502, 503, 504)
+"""Statuses that say nothing about the file: too slow, too many requests, errors of a server and of those before it."""
+
+_PARTIAL = 206
+"""The status of a range of a file."""
+
+_CHOSEN = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError)
+"""Errors that the next attempt would meet too."""
+
+
+async def try_again(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """Send a request, and again after a pause if it fails in a way that may pass: a middleware of aiohttp.
+
+    Raises:
+        aiohttp.ClientError: Of the last attempt.
+    """
+    for attempt in range(_ATTEMPTS - 1):
+        pause = _FIRST_PAUSE_SECONDS * 2**attempt
+        try:
+            response = await handler(request)
+            if response.status not in _LATER:
+                if response.status == _PARTIAL:
+                    await response.read()  # kept for the caller, who reads a range as a whole too
+                return response
+            pause = max(pause, _asked_pause(response))
+            response.close()
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+            if isinstance(error, _CHOSEN):
+                raise
+        await asyncio.sleep(pause)
+    return await handler(request)
+
+
+def fetch(system: Any, path: str) -> bytes:  # noqa: ANN401 - fsspec has no annotations
+    """Return a file of a web server, asked for again if it breaks off.
+
+    Raises:
+        aiohttp.ClientError: Of the last attempt.
+    """
+    for attempt in range(_ATTEMPTS - 1):
+        try:
+            return bytes(system.cat_file(path))
+        except aiohttp.ClientPayloadError:
+            time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
+    return bytes(system.cat_file(path))
+
+
+def _asked_pause(response: ClientResponse) -> float:
+    """Return the seconds that a server asks to wait; an HTTP date is not looked at."""
+    seconds = response.headers.get("Retry-After", "")
+    return min(float(seconds), _LONGEST_PAUSE_SECONDS) if seconds.isdecimal() and seconds.isascii() else 0.0
