@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.console.events import DONE, log_names, read_events
 from configs.outputs import check_outside, check_parent
+from pipelines.console.events import DONE, log_names, read_events
 from schemas.errors import ConfigError, StoreError
 from schemas.files import write_file
 from transforms.records.croissant import MEANINGS, table_schemas

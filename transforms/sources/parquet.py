@@ -1,7 +1,7 @@
 """Documents in Parquet files: one row each, the bytes in a text or binary column that the options name.
 
 Row groups are read one by one in small batches, and values as dictionaries, so one long value that a million rows share
-is held once. Arrow cannot do that with delta encodings; where values share prefixes, its batches are of few rows instead.
+is held once. Arrow cannot do that with delta encodings: where values share prefixes, batches are of few rows instead.
 If a row group cannot be read, only its own rows are lost.
 """
 
