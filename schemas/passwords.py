@@ -45,13 +45,16 @@ _HIDDEN = re.compile(r"(?<=\?\*\*\*)#[^\s'\"<>|]*[^\s'\"<>|:]")
 _QUERY = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
 _FRAGMENT = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s#'\"<>|]+)#(?P<query>[^\s'\"<>|]*=[^\s'\"<>|]*)", re.I)
 _USER = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<slashes>/{1,2})(?P<user>[^/?#@:\s]*):"
+    r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<slashes>/{1,2})(?P<user>[^/?#@:\s\[]*):"
     r"(?P<password>[^/?#\s]*|(?!\d*[/?#:])[^\s'\"<>|@]*)@(?P<host>[^/?#@\s]*)",
     re.I,
 )
 """A password that should be percent-encoded, with a slash say, is one too: what stands there is no port."""
 
-_PLAIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#:\s]*(?::\d+)?", re.I)
+_PLAIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[^]/?#\s]*\]|[^/?#:\s]*)(?::\d+)?", re.I)
+
+_LINK = re.compile(r"::(?![0-9a-f:.%]*\])", re.I)
+"""What joins the URLs of a chain; in brackets it is of an address of IPv6."""
 
 
 def has_password(url: str) -> bool:
@@ -91,7 +94,17 @@ def redacted(text: str) -> str:
 
 def hide_secrets(url: str) -> str:
     """Return a URL without user, password and query; what opens it puts them back."""
-    return "::".join(hide_passwords(_hide_query(part)) for part in url.split("::"))
+    return "::".join(hide_passwords(_hide_query(part)) for part in split_chain(url))
+
+
+def split_chain(url: str) -> list[str]:
+    """Return the URLs of a chain, as fsspec writes that of a file in an archive.
+
+    Example:
+        >>> split_chain("zip://a.cpp::https://[::1]/a.zip")
+        ['zip://a.cpp', 'https://[::1]/a.zip']
+    """
+    return _LINK.split(url)
 
 
 def _hide_query(url: str) -> str:
@@ -169,7 +182,7 @@ def user_of(url: str) -> tuple[str, str] | None:
 
 def with_password(url: str) -> str:
     """Return a URL with the user and password, and the queries, that were hidden of it."""
-    known, url = _known(), "::".join(map(with_query, url.split("::")))
+    known, url = _known(), "::".join(map(with_query, split_chain(url)))
     return _PLAIN.sub(lambda found: found[0] if found[0] not in known else _whole(found[0], *known[found[0]]), url)
 
 

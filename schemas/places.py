@@ -10,6 +10,10 @@ OUTPUT_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}
 `transforms.storage.urls.OBJECTS` has the class for each scheme.
 """
 
+_PACKAGES = {scheme: (package, scheme) for scheme, package in OUTPUT_PACKAGES.items()}
+_PACKAGES |= dict.fromkeys(("http", "https"), ("aiohttp", "web"))
+"""The package that URLs of a scheme need, and the extra that installs it."""
+
 
 def is_remote(place: str) -> bool:
     """Tell whether a place is a URL, as fsspec takes it, and not a path on a local or mounted file system.
@@ -29,10 +33,10 @@ def missing_package(url: str) -> str | None:
         (None, 'there is no kind of URL nosuch://')
     """
     scheme = url.partition("://")[0].rpartition("::")[2]
-    if scheme in OUTPUT_PACKAGES:
-        package = OUTPUT_PACKAGES[scheme]
+    if scheme in _PACKAGES:
+        package, extra = _PACKAGES[scheme]
         found = importlib.util.find_spec(package) is not None
-        install = f"pip install 'cppmill[{scheme}]'"
+        install = f"pip install 'cppmill[{extra}]'"
         return None if found else f"{scheme}:// needs {package}, which is not installed: {install}"
     from fsspec.registry import get_filesystem_class, known_implementations, registry
 

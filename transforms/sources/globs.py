@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _WILDCARDS = frozenset("*?[")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\[[0-9a-f:.%]*\]", re.I)
 
 
 def is_glob(source: str) -> bool:
     """Return whether a source has a wildcard."""
-    return not _WILDCARDS.isdisjoint(source)
+    return not _WILDCARDS.isdisjoint(source[_path_start(source) :])
 
 
 def split_glob(source: str) -> tuple[str, str]:
@@ -21,9 +22,16 @@ def split_glob(source: str) -> tuple[str, str]:
         >>> split_glob("/data/pro*/src/*.h")
         ('/data/', 'pro*/src/*.h')
     """
-    first = min(place for place in map(source.find, _WILDCARDS) if place >= 0)
+    start = _path_start(source)
+    first = min(place for place in (source.find(wildcard, start) for wildcard in _WILDCARDS) if place >= 0)
     border = source.rfind("/", 0, first) + 1
     return source[:border], source[border:]
+
+
+def _path_start(source: str) -> int:
+    """Return where the path of a source begins if its host is an address of IPv6, whose brackets are no wildcards."""
+    host = _ADDRESS.match(source)
+    return host.end() if host else 0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import cppmill_core
 from schemas.errors import ConfigError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
-from schemas.passwords import query_identity, with_query
+from schemas.passwords import query_identity, split_chain, with_query
 from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import os_error_reason
@@ -368,10 +368,10 @@ def _location(source: str, path: str, root: str) -> str:
     What is before the path of a URL is kept as it is: it may name a host, a repository, or hold an archive's file
     system together with the one in which the archive is (`zip://*.cpp::s3://bucket/a.zip`).
     """
-    url, link, archive = source.partition("::")
+    url, *archive = split_chain(source)
     url, path = url.rstrip("/"), path.rstrip("/")
     before = url.removesuffix(path) if url.endswith(path) else f"{url.partition('://')[0]}://"
-    return f"{before}{root}{link}{archive}"
+    return "::".join([f"{before}{root}", *archive])
 
 
 def check_source(source: str) -> None:

@@ -37,8 +37,10 @@ def open_url(url: str) -> tuple[Any, str]:
     scheme, _, path = url.partition("://")
     if scheme in OBJECTS:
         return OBJECTS[scheme]().system, path
-    if is_web(url):  # there a path is the whole URL, and would have the password
-        system, path = _url_to_fs(url, client_kwargs=_web_client(url))
+    if is_web(url):  # there a path is the whole URL, which may have a `::` in its host, and would have the password
+        import fsspec  # it loads asyncio, which local files do not need
+
+        system, path = fsspec.filesystem("http", client_kwargs=_web_client(url)), url
     elif scheme == HUB:
         system, path = _open_hub(url)
     elif "::" in url:
@@ -79,10 +81,10 @@ def _open_archive(url: str) -> tuple[Any, str]:
     return system, str(path)
 
 
-def _url_to_fs(url: str, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401
+def _url_to_fs(url: str) -> tuple[Any, Any]:
     from fsspec.core import url_to_fs  # it loads asyncio, which local files do not need
 
-    found: tuple[Any, Any] = url_to_fs(url, **options)
+    found: tuple[Any, Any] = url_to_fs(url)
     return found
 
 

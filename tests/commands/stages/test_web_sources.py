@@ -219,3 +219,9 @@ def test_a_fragment_is_no_part_of_a_source(run, folder, tmp_path, capfd):
         assert made(run, f"{place}/numpy.tar?key=1#5ecret", tmp_path / "web") == expected
     assert "5ecret" not in "".join(capfd.readouterr())
     assert not [path for path in (tmp_path / "web").rglob("*") if path.is_file() and b"5ecret" in path.read_bytes()]
+
+
+def test_a_host_may_be_an_address_of_ipv6(tmp_path, monkeypatch):
+    monkeypatch.setattr("transforms.storage.web._FIRST_PAUSE_SECONDS", 0)
+    with pytest.raises(cppmill.CppmillError, match="Cannot connect to host ::1:9 "):
+        cppmill.run("http://[::1]:9/x", out=tmp_path / "out")

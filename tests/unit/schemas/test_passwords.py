@@ -149,3 +149,13 @@ def test_a_token_in_the_place_of_the_user_comes_back_for_who_opens_the_url() -> 
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+def test_an_address_of_ipv6_is_a_host() -> None:
+    url = "https://me:secret@[2001:db8::1]:9/a.zip?token=hush"
+    plain = hide_secrets(url)
+    assert plain == "https://[2001:db8::1]:9/a.zip"
+    assert user_of(plain) == ("me", "secret")
+    assert with_password(hide_secrets(f"zip://*.cpp::{url}")) == f"zip://*.cpp::{url}"
+    assert redacted(url) == "https://me:***@[2001:db8::1]:9/a.zip?***"
+    assert redacted("https://[2001:db8:1:2:3:4:5:6]/a@b") == "https://[2001:db8:1:2:3:4:5:6]/a@b"

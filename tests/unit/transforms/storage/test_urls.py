@@ -61,6 +61,7 @@ def test_a_store_without_credentials_of_amazon_says_how_to_give_them(monkeypatch
     [
         ("gs://b/x", "gs:// needs gcsfs, which is not installed: pip install 'cppmill[gs]'"),
         ("s3://b/x", "s3:// needs s3fs, which is not installed: pip install 'cppmill[s3]'"),
+        ("https://h/x", "https:// needs aiohttp, which is not installed: pip install 'cppmill[web]'"),
         ("no-such://b/x", "there is no kind of URL no-such://"),
     ],
 )
