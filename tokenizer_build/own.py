@@ -191,8 +191,14 @@ def split_files(folder: Path) -> tuple[list[str], list[str]]:
 
 def names_of_tokenizer(manifest: Mapping[str, Any]) -> set[str]:
     """Return the names that the files of a tokenizer directory with a manifest may have."""
-    known = {MANIFEST_JSON, *manifest["files"], *LOCKS, VOCAB_TSV, FINDINGS_MD}
-    return known if "kind" in manifest else known | {VOCABULARY_JSON, DECISIONS_PARQUET, DECISIONS_TXT}
+    known = names_of_build(manifest) | set(LOCKS)
+    return known if "kind" in manifest else known | {VOCABULARY_JSON}
+
+
+def names_of_build(manifest: Mapping[str, Any]) -> set[str]:
+    """Return the names of the files that every build writes of a tokenizer with a manifest."""
+    written = {MANIFEST_JSON, *manifest["files"], VOCAB_TSV, FINDINGS_MD}
+    return written if "kind" in manifest else written | {DECISIONS_PARQUET, DECISIONS_TXT}
 
 
 def check_side_files(folder: Path) -> None:

@@ -120,6 +120,8 @@ def _check_options(publication: Publication, builder: str) -> None:
 
 def _check_folder(run: str, folder: Path) -> None:
     check_outside(folder, run, option="--out")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--out {folder}: not a folder; name another")
     foreign = next(_foreign_entries(folder), None)
     if foreign is not None:
         raise ConfigError(f"--out {folder}: {foreign} was not made by this command; name another folder")

@@ -156,9 +156,9 @@ def _check_ledger(run: RunUnits, options: IngestOptions) -> Iterator[str]:
 def _check_tokenizer(run: RunUnits) -> Iterator[str]:
     """Check that every file of a tokenizer is one that tokenizers have, and of its build if there is one.
 
-    A build may have got locks since.
+    A build of this version made all that it writes, and may have got locks since.
     """
-    from tokenizer_build.own import names_of_tokenizer  # what trains comes with it
+    from tokenizer_build.own import names_of_build, names_of_tokenizer  # what trains comes with it
 
     made = {output.path for unit in run.by_stage[Stage.BUILD] for output in unit.outputs}
     others = {f"{_TOKENIZER}{name}" for name in LOCKS}
@@ -174,6 +174,9 @@ def _check_tokenizer(run: RunUnits) -> Iterator[str]:
             for name in strange
             if not is_unit_receipt(name, Stage.BUILD)
         )
+        if made and is_installed(run.receipt["code"]):
+            missing = {f"{_TOKENIZER}{name}" for name in names_of_build(manifest)} - made
+            yield from (f"{run.out.where(name)}: the build did not make it" for name in sorted(missing))
     for name in sorted(run.files) if made else ():
         if name.startswith(_TOKENIZER) and name not in made | others and not is_unit_receipt(name, Stage.BUILD):
             yield f"{run.out.where(name)}: no unit receipt names it as its output"

@@ -260,3 +260,8 @@ def test_an_option_that_the_formats_do_not_take_is_one_line_of_error(option, run
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {option[0]} {option[1]}: not allowed; it takes ")
     assert not (tmp_path / "card").exists()
+
+
+def test_a_device_is_no_folder(run, cppmill):
+    done = cppmill("provenance", run.out, "--out", "/dev/null", check=False)
+    assert (done.returncode, done.stderr) == (2, "error: --out /dev/null: not a folder; name another\n")

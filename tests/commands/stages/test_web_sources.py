@@ -34,6 +34,12 @@ class Signed(Quiet):
             self.send_error(403)
 
 
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    """Send requests again at once."""
+    monkeypatch.setattr("transforms.storage.web._FIRST_PAUSE_SECONDS", 0)
+
+
 @pytest.fixture
 def folder(run, tmp_path):
     """A folder with two others, and an archive beside it."""
@@ -125,8 +131,7 @@ class Failing(Quiet):
             super().do_GET()
 
 
-def test_a_web_server_that_fails_now_and_then_is_asked_again(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("transforms.storage.web._FIRST_PAUSE_SECONDS", 0)
+def test_a_web_server_that_fails_now_and_then_is_asked_again(run, folder, tmp_path):
     expected = made(run, folder, tmp_path / "local")
     with served(Failing, folder.parent) as place:
         assert made(run, f"{place}/numpy/", tmp_path / "web") == expected
@@ -221,7 +226,6 @@ def test_a_fragment_is_no_part_of_a_source(run, folder, tmp_path, capfd):
     assert not [path for path in (tmp_path / "web").rglob("*") if path.is_file() and b"5ecret" in path.read_bytes()]
 
 
-def test_a_host_may_be_an_address_of_ipv6(tmp_path, monkeypatch):
-    monkeypatch.setattr("transforms.storage.web._FIRST_PAUSE_SECONDS", 0)
+def test_a_host_may_be_an_address_of_ipv6(tmp_path):
     with pytest.raises(cppmill.CppmillError, match="Cannot connect to host ::1:9 "):
         cppmill.run("http://[::1]:9/x", out=tmp_path / "out")

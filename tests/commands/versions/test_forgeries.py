@@ -113,6 +113,19 @@ def template_of_the_build(out):
     rewrite(out / "receipt.json", lambda value: value["files"].update({"tokenizer/chat_template.jinja": ""}))
 
 
+def without(name):
+    """Return a forgery that removes a file of the build and all mentions of it."""
+
+    def forge(out):
+        (out / name).unlink()
+        made = json.loads(units(out, "tokenizer")[0].read_bytes())["outputs"]
+        left = [output for output in made if output["path"] != name]
+        unit("tokenizer", lambda value: value.update(outputs=left))(out)
+        rewrite(out / "receipt.json", lambda value: value["files"].pop(name))
+
+    return forge
+
+
 def shards_exchanged(out):
     """Exchange the statistics of two shards, whose sum stays."""
     one, other = sorted(out.glob("counts/parts/statistics-*"))[:2]
@@ -214,6 +227,13 @@ def with_nulls(out):
 
 
 OF_THIS_VERSION = {
+    "no table of ids": (without("tokenizer/vocab.tsv"), "tokenizer/vocab.tsv: the build did not make it"),
+    "no findings": (without("tokenizer/findings.md"), "tokenizer/findings.md: the build did not make it"),
+    "no decisions as a table": (
+        without("tokenizer/decisions.parquet"),
+        "tokenizer/decisions.parquet: the build did not make it",
+    ),
+    "no decisions": (without("tokenizer/decisions.txt"), "tokenizer/decisions.txt: the build did not make it"),
     "a column that may have nulls": (with_nulls, "is missing, or may have nulls"),
     "an option of the build": (options(build={"min_hits": 11}), "is the vocabulary of this installation"),
     "an option that there is not": (options(ingest={"note": 1}), "Extra inputs are not permitted"),
