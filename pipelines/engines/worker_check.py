@@ -24,6 +24,7 @@ from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.units import Unit
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
+from transforms.storage.objects import scratch_folder
 from transforms.units.flow import FlatMap, Flow
 
 _PATTERN = "cpp-words-1"
@@ -62,7 +63,7 @@ def check_worker(launcher_version: str) -> None:
 
 @cache
 def _encode_golden_text() -> tuple[int, ...]:
-    with tempfile.TemporaryDirectory(prefix="cppmill-check-") as folder:
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
         _write_tokenizer(Path(folder))
         ids: list[Any] = cppmill_core.Tokenizer.from_dir(folder).encode(GOLDEN_TEXT).to_pylist()
     return tuple(ids)

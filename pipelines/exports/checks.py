@@ -33,6 +33,7 @@ from transforms.records.manifests import MANIFEST, ExportFacts, make_manifest, r
 from transforms.records.receipts import read_checked_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.storage.folder import OutputFolder
+from transforms.storage.objects import scratch_folder
 from transforms.units.flow import Flow, run_flow
 
 _CORE = "cppmill-core"
@@ -214,7 +215,7 @@ def _check_made(
 ) -> Iterator[str]:
     """Plan the export again, make a sample of its files again, and compare."""
     source = open_source(run, options, core_version=manifest["code"][_CORE])
-    with tempfile.TemporaryDirectory(prefix="cppmill-verify-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(dir=scratch_folder(), ignore_cleanup_errors=True) as name:
         folder = OutputFolder(name)
         units, make = kind.plan(source, folder)
         found, expected = {receipt.key for receipt in receipts}, {unit.key for unit in units}

@@ -34,6 +34,7 @@ from transforms.records.in_toto import BUILDER
 from transforms.records.receipts import RECEIPT, SIGNATURE, read_checked_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
+from transforms.storage.objects import scratch_folder
 
 logger = module_logger(__name__)
 
@@ -107,7 +108,7 @@ def push(run: str, repository: Repository, publication: Publication) -> Iterator
     receipt = read_checked_receipt(out)
     disable_progress_bars()
     api = HfApi(endpoint=endpoint(), token=os.environ.get("HF_TOKEN") or False)
-    with tempfile.TemporaryDirectory(prefix="cppmill-push-") as folder:
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
         described = Path(folder) / "card"
         list(write_provenance(run, described, publication, builder=BUILDER))
         files = [*run_files(out, receipt), *_card_files(described)]

@@ -22,6 +22,7 @@ from schemas.digests import sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
+from transforms.storage.objects import scratch_folder
 
 VOCAB_SIZE = "12288"
 UNIT_BYTES = str(1 << 20)
@@ -146,7 +147,7 @@ def folder_of_runs(out: Path | None) -> Iterator[Path]:
     if out is not None:
         yield out
         return
-    with tempfile.TemporaryDirectory(prefix="cppmill-equivalence-") as folder:
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
         yield Path(folder)
 
 

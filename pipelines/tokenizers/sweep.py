@@ -31,6 +31,7 @@ from tokenizer_build.compare.origins import SUPERWORDS, read_bands
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
+from transforms.storage.objects import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def sweep(
     out = OutputFolder(run)
     options, names = _checked_counts(run, out)
     wanted = [_with_size(options.build, size) for size in sizes]
-    temporary = tempfile.TemporaryDirectory(prefix="cppmill-sweep-")
+    temporary = tempfile.TemporaryDirectory(dir=scratch_folder())
     with temporary as folder, out.open_local_folder("tokenizer") as tokenizer:
         built = []
         own = (tokenizer / VOCABULARY_JSON).is_file()

@@ -15,6 +15,7 @@ from pathlib import Path
 from schemas.errors import ConfigError
 from transforms.records.receipts import RECEIPT, SIGNATURE
 from transforms.storage.folder import OutputFolder
+from transforms.storage.objects import scratch_folder
 
 NAMESPACE = "cppmill"
 """What signatures are for: those of Git or of e-mail with the same key are none of ours."""
@@ -57,7 +58,7 @@ def check_signature(out: OutputFolder, allowed_signers: Path) -> Iterator[str]:
     except FileNotFoundError as error:
         yield f"{error.filename}: missing; `cppmill sign` makes a signature"
         return
-    with tempfile.NamedTemporaryFile(prefix="cppmill-", suffix=".sig") as file:
+    with tempfile.NamedTemporaryFile(dir=scratch_folder(), suffix=".sig") as file:
         file.write(signature)
         file.flush()
         signers, name = ["-f", str(allowed_signers)], ["-s", file.name]

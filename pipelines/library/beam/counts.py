@@ -25,6 +25,7 @@ from schemas.options import ScanOptions
 from transforms.scan.kinds import Family
 from transforms.scan.sums import add_counts, finish_counts, take_counts
 from transforms.sources.tables import read_column, read_content
+from transforms.storage.objects import scratch_folder
 
 COUNTED_BYTES = 64 << 20
 """A worker sends what it has counted once it has read so much text."""
@@ -92,7 +93,7 @@ class _CountFn(beam.DoFn):
 
     def setup(self) -> None:
         """Make a folder for temporary files."""
-        self._folder = tempfile.TemporaryDirectory(prefix="cppmill-scan-")
+        self._folder = tempfile.TemporaryDirectory(dir=scratch_folder())
 
     def start_bundle(self) -> None:
         """Begin without counts, whatever a bundle that failed has left."""

@@ -1,5 +1,6 @@
 """A process's scratch folder is its own, goes with it, and is removed by the next one if it was killed."""
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -62,3 +63,11 @@ def test_any_number_of_processes_may_remove_what_killed_ones_left(tmp_path):
         for result in [pool.submit(_remove_abandoned, tmp_path, tmp_path / "mine") for _ in range(8)]:
             result.result()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_temporary_files_are_in_an_output_folder_or_in_the_scratch_folder(repository):
+    """Elsewhere nobody would remove those of a process that was killed."""
+    made = re.compile(r"(TemporaryDirectory|TemporaryFile|mkdtemp|mkstemp)\((?![^\n]*dir=)")
+    files = [path for name in ("pipelines", "transforms") for path in sorted((repository / name).rglob("*.py"))]
+    assert [path for path in files if made.search(path.read_text())] == []
+    assert made.search("tempfile.mkdtemp()")
