@@ -103,7 +103,7 @@ engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores, t
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 test-engines: engines ## Run the tests that need what `make engines` fetches, or take long: engines, faults, object stores, torch, examples, benchmarks
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --durations=20 -m "engines and not image"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20 -m "engines and not image"
 
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core, and all that reads files, for SECONDS=60 per target (TARGET=encode: only this one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
