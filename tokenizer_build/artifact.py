@@ -21,7 +21,7 @@ from cppmill_core.manifests.side_files import ROLES_FILE as SPECIAL_TOKENS_MAP_J
 from cppmill_core.manifests.side_files import SETTINGS, roles_of
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.sentencepiece import MODEL, piece_bytes
-from cppmill_core.sentencepiece.proto import read_model
+from cppmill_core.sentencepiece.proto import Model, read_model
 
 from schemas.digests import canonical_json, parse_json, sha256_file
 from schemas.options import HfTemplate
@@ -118,7 +118,7 @@ def find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tup
     manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
     if "kind" in manifest:
         table = folder / VOCAB_TSV
-        if table.is_file() and (manifest["kind"] != SENTENCEPIECE or table.read_bytes() != model_table(folder)):
+        if table.is_file() and (manifest["kind"] != SENTENCEPIECE or table.read_bytes() != _table_of(folder / MODEL)):
             yield VOCAB_TSV, "not the table of the tokenizer's ids"
         return
     missing = [name for name in DIGESTED_FILES if name not in manifest["files"]]
@@ -259,9 +259,12 @@ def shown(token: bytes) -> str:
     return repr(token)[2:-1]
 
 
-def model_table(folder: Path) -> bytes:
-    """Return the `vocab.tsv` of a SentencePiece model that lies in a folder."""
-    model = read_model((folder / MODEL).read_bytes(), where=str(folder / MODEL))
+def _table_of(file: Path) -> bytes:
+    return model_table(read_model(file.read_bytes(), where=str(file)))
+
+
+def model_table(model: Model) -> bytes:
+    """Return the `vocab.tsv` of a SentencePiece model."""
     lines = ["id\ttoken\ttype\n"]
     for id_, (piece, token) in enumerate(zip(model.pieces, piece_bytes(model), strict=True)):
         lines.append(f"{id_}\t{shown(piece.text.encode() if token is None else token)}\t{piece.type.name.lower()}\n")

@@ -99,7 +99,7 @@ def build_sentencepiece(
     (out / MODEL).write_bytes(data)
     findings = _findings(model, sentences, options)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in findings), encoding="utf-8", newline="")
-    (out / VOCAB_TSV).write_bytes(model_table(out))
+    (out / VOCAB_TSV).write_bytes(model_table(model))
     (out / MANIFEST_JSON).write_bytes(canonical_json(_manifest(names, options, pattern, out)))
     return tuple(findings)
 

@@ -176,9 +176,8 @@ def log_to_console(output: Output) -> Iterator[None]:
             with _worker_log_levels(output):
                 yield
         except BaseException:
-            logging.lastResort = (
-                logging.NullHandler()
-            )  # threads of an engine may log the same error once there is no handler any more
+            # Threads of an engine may log the same error once there is no handler any more.
+            logging.lastResort = logging.NullHandler()
             raise
         finally:
             root.handlers = previous[0]

@@ -32,7 +32,7 @@ def check_parts(run: RunUnits) -> Iterator[str]:
     """Yield the counts of shards that are not in order, in another partition, or of projects that a shard has not."""
     scan = RunOptions.model_validate(run.receipt["configs"]).scan
     for unit in run.by_stage[Stage.SCAN]:
-        projects = _projects(run, unit)
+        shard = _read_shard(run, unit)
         for output in unit.outputs if unit.inputs else ():
             where, family = run.out.where(output.path), part_family(output.path)
             with run.out.open_ranges(output.path) as file, pq.ParquetFile(file) as table:
@@ -40,35 +40,18 @@ def check_parts(run: RunUnits) -> Iterator[str]:
                     yield from (f"{where}: {problem}" for problem in _check_words(table, scan))
                 else:
                     rows = table.read(use_threads=False)
-                    yield from (f"{where}: {problem}" for problem in _check_rows(rows, family, projects))
-                    if family is Family.STATISTICS:
-                        yield from (f"{where}: {problem}" for problem in _check_sizes(run, unit, rows))
+                    yield from (f"{where}: {problem}" for problem in _check_rows(rows, family, shard))
 
 
-def _projects(run: RunUnits, unit: UnitReceipt) -> set[str] | None:
-    """Return the projects of the documents of a unit; None if its shard is not in the run any more."""
-    projects = set[str]()
+def _read_shard(run: RunUnits, unit: UnitReceipt) -> pa.Table | None:
+    """Return projects and sizes of the documents of a unit; None if it has no shard, or none in the run any more."""
+    found = []
     for name in unit.inputs:
         if name not in run.documents:
             return None
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
-            names: list[Any] = pc.unique(table.read(["project"], use_threads=False).column("project")).to_pylist()
-            projects.update(names)
-    return projects
-
-
-def _check_sizes(run: RunUnits, unit: UnitReceipt, statistics: pa.Table) -> Iterator[str]:
-    """Compare the number of documents and of bytes that were counted with the shard, if it is in the run still."""
-    names: list[Any] = statistics.column("name").to_pylist()
-    counted = dict(zip(names, statistics.column("value").to_pylist(), strict=True))
-    for name in unit.inputs:
-        if name not in run.documents:
-            return
-        with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
-            sizes = table.read(["num_bytes"], use_threads=False).column("num_bytes")
-        for key, found in (("documents", len(sizes)), ("bytes", pc.sum(sizes).as_py() or 0)):
-            if counted.get(key) != found:
-                yield f"it counts {counted.get(key)} {key}, and {name} has {found}"
+            found.append(table.read(["project", "num_bytes"], use_threads=False))
+    return pa.concat_tables(found) if found else None
 
 
 def _check_words(table: pq.ParquetFile, scan: ScanOptions) -> Iterator[str]:
@@ -90,17 +73,24 @@ def _check_words(table: pq.ParquetFile, scan: ScanOptions) -> Iterator[str]:
         last = (partition, end)
 
 
-def _check_rows(rows: pa.Table, family: Family, projects: set[str] | None) -> Iterator[str]:
-    """Check that rows are sorted by their keys, each once, and of projects that the shard has."""
+def _check_rows(rows: pa.Table, family: Family, shard: pa.Table | None) -> Iterator[str]:
+    """Check that rows are sorted by their keys, each once, and of the projects, documents and bytes of the shard."""
     keys = key_columns(family)
     names = list(zip(*(rows.column(key).to_pylist() for key in keys), strict=True))
     if any(one >= other for one, other in zip(names, names[1:], strict=False)):
         yield f"its rows are not sorted by {', '.join(keys)}, each of these once"
-    if "project" in keys and projects is not None:
-        counted: list[Any] = rows.column("project").to_pylist()
-        strange = sorted(set(counted) - projects)
-        if strange:
+    if shard is None:
+        return
+    if "project" in keys:
+        counted: list[Any] = pc.unique(rows.column("project")).to_pylist()
+        there: list[Any] = pc.unique(shard.column("project")).to_pylist()
+        if strange := sorted(set(counted).difference(there)):
             yield f"it counts in project {strange[0]!r}, of which its shard has no document"
+    if family is Family.STATISTICS:
+        named = dict(zip(*(rows.column(key).to_pylist() for key in ("name", "value")), strict=True))
+        for key, found in (("documents", len(shard)), ("bytes", pc.sum(shard.column("num_bytes")).as_py() or 0)):
+            if named.get(key) != found:
+                yield f"it counts {named.get(key)} {key}, and its shard has {found}"
 
 
 def _ascends(values: Any) -> bool:  # noqa: ANN401 - an array

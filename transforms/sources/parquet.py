@@ -26,7 +26,7 @@ _TEXT_TYPES = (
     *(pa.binary(), pa.large_binary(), pa.binary_view()),
 )
 _PREFIXED = "DELTA_BYTE_ARRAY"
-_DELTA = (_PREFIXED, "DELTA_LENGTH_BYTE_ARRAY")
+_DELTA = {_PREFIXED, "DELTA_LENGTH_BYTE_ARRAY"}
 """Encodings of text that Arrow does not read as dictionaries; in the first, values leave out what they share."""
 
 _READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, IndexError)
@@ -56,7 +56,7 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         pre_buffer=False,
         buffer_size=_BUFFER_BYTES,
         page_checksum_verification=True,
-        read_dictionary=[] if _encodings(metadata, column).intersection(_DELTA) else [column],
+        read_dictionary=[] if any(_encodings(group, column) & _DELTA for group in _row_groups(metadata)) else [column],
     )
     first = 0
     for group in range(metadata.num_row_groups):
@@ -72,10 +72,13 @@ def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
     return None if _is_text(kind) else (Dead.BAD_CONTENT, f"column {column!r} is {kind}: neither text nor binary")
 
 
-def _encodings(metadata: pq.FileMetaData, column: str) -> set[str]:
-    """Return the encodings of a column in all row groups."""
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+def _row_groups(metadata: pq.FileMetaData) -> Iterator[pq.RowGroupMetaData]:
+    return map(metadata.row_group, range(metadata.num_row_groups))
+
+
+def _encodings(group: pq.RowGroupMetaData, column: str) -> set[str]:
+    """Return the encodings of a column in a row group."""
+    chunks = map(group.column, range(group.num_columns))
     return {encoding for chunk in chunks if chunk.path_in_schema == column for encoding in chunk.encodings}
 
 
@@ -132,7 +135,7 @@ class _RowGroup:
 
     def _batch_rows(self) -> int:
         """Return how many rows are held at once; a value that shares its prefix is at most as long as all bytes."""
-        is_prefixed = _PREFIXED in _encodings(self._table.metadata, self._archive.options.content_column)
+        is_prefixed = _PREFIXED in _encodings(self._metadata, self._archive.options.content_column)
         rows = 1 if is_prefixed else max(1, self._metadata.num_rows)
         return max(1, min(_MAX_BATCH_ROWS, _BATCH_BYTES * rows // max(1, self._metadata.total_byte_size)))
 
