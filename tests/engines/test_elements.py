@@ -32,7 +32,7 @@ pytestmark = [
 ]
 
 ENGINES = ["prism", "flink", "spark"]
-KEYS, BATCHES = 3, 4
+KEYS, BATCHES = 2, 3
 UNIT = Unit(stage=Stage.SCAN, key="k", num_bytes=1, label="l", payload={})
 
 

@@ -20,7 +20,7 @@ from tests.engines import toy_programs as programs
 
 CODE = "import sys; sys.path.append({site!r}); from cppmill_core.toy.train import main; main()"
 SIZE = ("--size", "16x1", "--length", "64", "--documents", "2", "--rows", "8", "--threads", "1", "--rate", "0.01")
-STEPS = 6
+STEPS = 4
 EVERY = ("--steps", str(STEPS), "--save-every", "2")
 
 
@@ -28,7 +28,7 @@ EVERY = ("--steps", str(STEPS), "--save-every", "2")
 def held_out(run: Any, cppmill: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of other sources with the same tokenizer."""
     out = tmp_path_factory.mktemp("held_out") / "out"
-    cppmill("run", Path(pa.get_include()) / "arrow" / "io", "--tokenizer", run.out / "tokenizer", "--out", out)
+    cppmill("run", Path(pa.get_include()) / "arrow" / "tensor", "--tokenizer", run.out / "tokenizer", "--out", out)
     return out
 
 

@@ -2,8 +2,8 @@
 
 use crate::{Error, ErrorKind, Result};
 
-/// The most threads of a pool: more than any machine has, and few enough to start.
-pub(crate) const MAX_THREADS: usize = 1024;
+/// The most threads of a pool: more than most machines have. Twice as many take seconds to start and to end.
+pub(crate) const MAX_THREADS: usize = 512;
 
 /// Starts a pool of so many threads, `MAX_THREADS` at most.
 ///
