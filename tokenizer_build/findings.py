@@ -37,7 +37,7 @@ _SHOWN_NAMESPACES = 6
 _SHOWN_LOCKED = 10
 _SHOWN_SUPERWORDS = 8
 _TABLE_NOTE = (
-    "`kept` also counts tokens that another category, another band or the lock keeps. The columns after it count the "
+    "`kept` includes tokens that another category, another band or `ids.lock` keeps. The columns after it count the "
     "tokens that each rule cut."
 )
 _CUT_COLUMNS = {"generic": GENERIC_RULES, "rare": {Rule.RARE}, "category": {Rule.CATEGORY}}
@@ -157,8 +157,8 @@ class Findings:
         if self.slots.split:
             yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
-        left = " (hits left are those of names that are not generic, rare or in other bands):"
-        yield f"No token was kept from {fallen:,} of {self._groups()}{left if fallen else '.'}"
+        counted = " Only hits of names that are not generic, not rare and not in another band count:" if fallen else ""
+        yield f"No token was kept from {fallen:,} of {self._groups()}.{counted}"
 
     def _groups(self) -> str:
         return count(len(by_category(self.decisions)), "category", "categories")
@@ -167,10 +167,10 @@ class Findings:
         tokens = self._hits_by_token()
         found, fixed = sum(hits > 0 for hits in tokens.values()), sum(tokens.values())
         hits = sum(_numbers(self.morphemes, "hits"))
-        ratio = f": {hits / fixed:.1f} to 1" if fixed else ""
+        ratio = f" Morphemes have {hits / fixed:.1f} times as many." if fixed else ""
         return (
-            f"{self.morphemes_proposed} morphemes have {hits:,} hits; {len(tokens):,} proposed fixed tokens, of which "
-            f"{found:,} were found, have {fixed:,}{ratio}."
+            f"{self.morphemes_proposed} morphemes have {hits:,} hits. Of {len(tokens):,} proposed fixed tokens, "
+            f"{found:,} were found, with {fixed:,} hits.{ratio}"
         )
 
     def _morpheme_class_sentences(self) -> Iterable[str]:
@@ -235,8 +235,8 @@ class Findings:
     def _slot_sentence(self) -> str:
         slots = self.slots
         return (
-            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}. The ids of the other "
-            f"{slots.proposed - slots.kept:,} went to learned tokens; there are now {slots.learned:,} of these."
+            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}, with their fixed ids. The ids "
+            f"of the other {slots.proposed - slots.kept:,} are used for learned tokens, {slots.learned:,} in all."
         )
 
     def _unneeded_sentences(self) -> Iterable[str]:
@@ -302,16 +302,15 @@ class Findings:
             }
             kinds = dict.fromkeys(words.get(rule, "tokens of other bands") for rule in sorted(rules))
             return f"{count(remains.all_hits, 'hit')}, all of {' or '.join(kinds)}"
-        left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} left"
+        left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} {'counts' if remains.hits == 1 else 'count'}"
         if any(decision.rule is Rule.UNNEEDED for decision in group):
-            return f"{left}, and as tokens its names occur less often than the last learned token"
+            return f"{left}, but as tokens its names occur less often than the last learned token"
         floor = remains.failed_floor(self.documents, projects, self.options)
         if floor is Floor.HITS:
-            return f"{left}, fewer than the floor of {remains.least_hits(self.documents, self.options):,.0f}"
+            return f"{left}; it needs {remains.least_hits(self.documents, self.options):,.0f}"
         if floor is Floor.HIT_SHARE:
-            needed_share = self.options.min_category_hit_share
-            return f"{left}, less than {needed_share:.0%}: the rest are generic, rare or in other bands"
-        return f"{left}, no name of it in more than {count(remains.projects, 'project')}"
+            return f"{left}; it needs {self.options.min_category_hit_share:.0%}"
+        return f"{left}, but none of its names is in more than {count(remains.projects, 'project')}"
 
 
 def renyi_efficiency(counts: Iterable[int], order: float = _RENYI_ORDER) -> float:

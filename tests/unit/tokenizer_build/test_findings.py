@@ -85,21 +85,21 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
     "line",
     [
         # CHECK counts once: 900 + 800 + 60 + 4,000 + 90 + 30 + 14 + 3 + 200.
-        "- 129 morphemes have 74,000 hits; 13 proposed fixed tokens, of which 9 were found, have 6,097: 12.1 to 1.",
+        "- 129 morphemes have 74,000 hits. Of 13 proposed fixed tokens, 9 were found, with 6,097 hits. Morphemes have 12.1 "
+        "times as many.",
         "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
         "200 (10.0%, 3 projects).",
         "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
-        "- Kept 3 of 12 candidate library tokens. The ids of the other 9 went to learned tokens; there are now 58,000 "
-        "of these.",
+        "- Kept 3 of 12 candidate library tokens, with their fixed ids. The ids of the other 9 are used for learned "
+        "tokens, 58,000 in all.",
         "- Not fixed, as the pre-token pattern splits them: `e+`.",
-        "- No token was kept from 5 of 9 categories (hits left are those of names that are not generic, rare or in "
-        "other bands):",
+        "- No token was kept from 5 of 9 categories. Only hits of names that are not generic, not rare and not in another "
+        "band count:",
         "  - `cudnn` (1 proposed): not found",
         "  - `redis_commands` (1 proposed): 3 hits, all of names with fewer than 10 hits",
-        "  - `mongodb_dollar` (2 proposed): 30 of 30 hits left, no name of it in more than 1 project",
-        "  - `mongodb_cpp` (1 proposed): 14 of 14 hits left, fewer than the floor of 15",
-        "  - `proto_keywords` (2 proposed): 90 of 4,090 hits left, less than 20%: the rest are generic, rare or in "
-        "other bands",
+        "  - `mongodb_dollar` (2 proposed): 30 of 30 hits count, but none of its names is in more than 1 project",
+        "  - `mongodb_cpp` (1 proposed): 14 of 14 hits count; it needs 15",
+        "  - `proto_keywords` (2 proposed): 90 of 4,090 hits count; it needs 20%",
     ],
 )
 def test_the_report_says(findings: Findings, line: str) -> None:
