@@ -122,7 +122,7 @@ class IngestOptions(Options):
     find_licenses: Annotated[
         FindLicenses | None, Field(examples=["folders"]), Option(heading=READING.heading, default="none")
     ] = None
-    """Look for the licence of a document if the source names none: in tags, texts or folders.
+    """If the source names no licence, look in SPDX tags; `texts`: also in comments; `folders`: also in licence files.
 
     `tags` reads SPDX tags; `texts` also reads licence texts in the first comments; `folders` also reads the licence
     file of the nearest folder. The column `license_source` then says where a licence is from. While this option is
@@ -195,7 +195,7 @@ class IngestOptions(Options):
     """Permutations per MinHash signature, one byte each."""
 
     open_archives: Annotated[bool, READING] = True
-    """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
+    """Read archives, Parquet and JSONL files in folders; otherwise they are left out (`filtered[extension]`)."""
 
     readers: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...] = ()
     """Also read files with these extensions, each with a reader from another package (docs/how-to/filters.md).
@@ -306,7 +306,7 @@ class ScanOptions(Options):
     unit_pattern: Annotated[
         str | None, Field(examples=["cpp-lines-1"]), Option(heading=VOCABULARY.heading, default="none")
     ] = None
-    """Pattern that cuts text into lines, from which superwords are learned; lines are then counted too.
+    """Pattern that cuts text into lines; if set, lines are counted too, and superwords are learned from them.
 
     The lines consist of the words of `pattern`.
     """
@@ -477,7 +477,7 @@ class TokenizeOptions(Options):
     eos_token: Annotated[
         str | None,
         Field(min_length=1, examples=["<|endoftext|>"]),
-        Option(heading=TOKENS.heading, default="the document separator"),
+        Option(heading=TOKENS.heading, default="the document separator, if one is set"),
     ] = None
     """End each document with this control token instead of `<EOS>`, if the tokenizer has it.
 

@@ -217,7 +217,7 @@ def cursors(
     threads: ThreadNumber = None,
     as_json: args.Json = False,
 ) -> None:
-    """Measure how often a cursor is at a token border.
+    """Measure how often an editor's cursor is between two tokens.
 
     Each document gets three cursors: anywhere, inside an identifier after one of its parts, and at the end of a line.
     For each kind, the table shows how often the complete text has a token border there; how often both sides, encoded

@@ -77,7 +77,9 @@ class IngestKeys(TypedDict, total=False):
     """Form of the replacement: words such as REDACTED_EMAIL, or text of the same length."""
 
     find_licenses: Literal["tags", "texts", "folders"] | None
-    """Look for the licence of a document if the source names none: in tags, texts or folders."""
+    """If the source names no licence, look in SPDX tags; `texts`: also in comments; `folders`: also in licence
+    files.
+    """
 
     drop_duplicates: bool | None
     """Keep only one of several documents with equal bytes."""
@@ -128,7 +130,7 @@ class IngestKeys(TypedDict, total=False):
     """Permutations per MinHash signature, one byte each."""
 
     open_archives: bool | None
-    """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
+    """Read archives, Parquet and JSONL files in folders; otherwise they are left out (`filtered[extension]`)."""
 
     readers: Sequence[str] | None
     """Also read files with these extensions, each with a reader from another package (docs/how-to/filters.md)."""
@@ -180,7 +182,7 @@ class ScanKeys(TypedDict, total=False):
     """Pattern that cuts text into words (pre-tokens), which are counted."""
 
     unit_pattern: str | None
-    """Pattern that cuts text into lines, from which superwords are learned; lines are then counted too."""
+    """Pattern that cuts text into lines; if set, lines are counted too, and superwords are learned from them."""
 
     word_partitions: int | None
     """Number of files in `counts/words/`, and in `counts/units/`."""
