@@ -85,16 +85,16 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
     "line",
     [
         # CHECK counts once: 900 + 800 + 60 + 4,000 + 90 + 30 + 14 + 3 + 200.
-        "- 129 morphemes have 74,000 hits. Of 13 proposed fixed tokens, 9 were found, with 6,097 hits. Morphemes have 12.1 "
-        "times as many.",
+        "- 129 morphemes have 74,000 hits. Of 13 proposed fixed tokens, 9 were found, with 6,097 hits. Morphemes have "
+        "12.1 times as many.",
         "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
         "200 (10.0%, 3 projects).",
         "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
         "- Kept 3 of 12 candidate library tokens, with their fixed ids. The ids of the other 9 are used for learned "
         "tokens, 58,000 in all.",
         "- Not fixed, as the pre-token pattern splits them: `e+`.",
-        "- No token was kept from 5 of 9 categories. Only hits of names that are not generic, not rare and not in another "
-        "band count:",
+        "- No token was kept from 5 of 9 categories. Only hits of names that are not generic, not rare and not in "
+        "another band count:",
         "  - `cudnn` (1 proposed): not found",
         "  - `redis_commands` (1 proposed): 3 hits, all of names with fewer than 10 hits",
         "  - `mongodb_dollar` (2 proposed): 30 of 30 hits count, but none of its names is in more than 1 project",
