@@ -37,6 +37,8 @@ DIGESTED_FILES = (TOKENIZER_JSON, TOKENIZER_CONFIG_JSON, SPECIAL_TOKENS_MAP_JSON
 """The files that an encoder needs, with their digests in the manifest."""
 
 _UTF8 = "utf-8"
+_RIGHT: set[tuple[str | None, ...]] = set()
+"""Digests of a tokenizer and of its files, which this process has found to be what its manifest gives."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,18 @@ def find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tup
         folder: The directory.
         tokenizer: The tokenizer that was loaded from it.
     """
+    names = (MANIFEST_JSON, *DIGESTED_FILES, VOCAB_TSV, VOCABULARY_JSON, MODEL)
+    files = [folder / name for name in names]
+    looked_at = (tokenizer.digest, *(sha256_file(file) if file.is_file() else None for file in files))
+    if looked_at in _RIGHT:
+        return
+    foreign = list(_find_foreign_contents(folder, tokenizer))
+    yield from foreign
+    if not foreign:
+        _RIGHT.add(looked_at)
+
+
+def _find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tuple[str, str]]:
     manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
     if "kind" in manifest:
         table = folder / VOCAB_TSV

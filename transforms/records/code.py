@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 
 import cppmill_core
 
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
+_version = cache(version)
+"""The version of a package that is installed; finding it reads all of the package's metadata."""
 
 
 def code_versions() -> dict[str, str]:
     """Return the versions that are installed; those of plug-ins are the run's."""
     return {
-        "cppmill": version("cppmill"),
+        "cppmill": _version("cppmill"),
         "cppmill-core": cppmill_core.__version__,
-        **{name: version(name) for name in _DEPENDENCIES},
+        **{name: _version(name) for name in _DEPENDENCIES},
     }
 
 

@@ -13,6 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,7 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
     """
     folder = Path(folder)
     try:
-        manifest = parse_unique_json((folder / MANIFEST).read_bytes())
+        manifest = _parse_kept((folder / MANIFEST).read_bytes())
         problems = list(find_added(folder, manifest))
         if tokenizer.digest not in _AGREEING:
             problems += _find_problems(folder, manifest, tokenizer)
@@ -205,6 +206,10 @@ def parse_unique_json(data: bytes) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     return found
+
+
+_parse_kept = lru_cache(maxsize=2)(parse_unique_json)
+"""The same for those who only read it: a command looks at the same manifest several times."""
 
 
 def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
