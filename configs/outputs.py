@@ -22,6 +22,21 @@ def check_parent(path: Path, *, option: str) -> None:
         raise ConfigError(f"{option} {path}: there is no folder {path.parent}; make it, or name another")
 
 
+def check_file(path: Path, *, option: str) -> None:
+    """Check that a file can be written at a path: its folder exists, and it is no folder itself.
+
+    Args:
+        path: The file.
+        option: The option that named it, for the message.
+
+    Raises:
+        ConfigError: If it cannot.
+    """
+    check_parent(path, option=option)
+    if path.is_dir():
+        raise ConfigError(f"{option} {path}: it is a folder; name a file in it")
+
+
 def check_outside(path: Path, run: str, *, option: str) -> None:
     """Check that a file or folder is not in the folder of a run, because the run's receipt names every file there.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from cppmill_core import CorruptDataError, open_any
 from cppmill_core.byte_tables import ByteTables
 
-from configs.outputs import check_parent
+from configs.outputs import check_file
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import read_shards
 from schemas.errors import ConfigError, IntegrityError
@@ -38,7 +38,7 @@ def write_byte_tables(tokenizer: Path, file: Path, *, run: str | None) -> Iterat
             written there.
         IntegrityError: If the tables do not give the bytes of a document.
     """
-    check_parent(file, option="--out")
+    check_file(file, option="--out")
     tables = _make(tokenizer)
     proven = None if run is None else check_byte_tables(tables, run)
     write_file(file, tables.to_bytes())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from configs.outputs import check_parent
+from configs.outputs import check_file
 from schemas.errors import ConfigError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
@@ -69,7 +69,7 @@ def check_plot(file: Path) -> None:
     """
     if file.suffix not in _PLOTS:
         raise ConfigError(f"--plot {file}: not allowed; its name ends with {', '.join(_PLOTS)}")
-    check_parent(file, option="--plot")
+    check_file(file, option="--plot")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

@@ -13,7 +13,7 @@ from cppmill_core.masks import Mask
 from cppmill_core.masks.receipts import make_mask_receipt, verify_mask_receipt
 from cppmill_core.working_set import WorkingSet
 
-from configs.outputs import check_parent
+from configs.outputs import check_file
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.digests import canonical_json, parse_json
 from schemas.errors import ConfigError, IntegrityError
@@ -50,7 +50,7 @@ def write_mask(
         ConfigError: If an option is wrong, a pattern matches no band, or a working set cannot be read or is of another
             tokenizer.
     """
-    check_parent(file, option="--out")
+    check_file(file, option="--out")
     if not (biases or freeze or allow):
         raise ConfigError("--bias, --freeze, --allow: give one of them; a mask of none would do nothing")
     if outside is not None and (not allow or outside >= 0 or math.isnan(outside)):
@@ -127,7 +127,7 @@ def prove_mask(
             verify_mask_receipt(_read(check), checkpoint, mask, loaded)
             return f"{check}: the checkpoint, the mask and the tokenizer are those of the receipt"
         if out is not None and check is None:
-            check_parent(out, option="--out")
+            check_file(out, option="--out")
             receipt = make_mask_receipt(checkpoint, mask, loaded, base=base)
             write_file(out, canonical_json(receipt) + b"\n")
             return f"{checkpoint}: {'; '.join(_proved(receipt, mask))}"

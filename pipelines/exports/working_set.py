@@ -13,7 +13,7 @@ import cppmill_core
 import pyarrow as pa
 from cppmill_core.platforms import parse_platform_vocab
 
-from configs.outputs import check_outside, check_parent
+from configs.outputs import check_file, check_outside
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.digests import canonical_json
@@ -62,7 +62,7 @@ def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: f
     """
     if not 0 < coverage <= 1:
         raise ConfigError(f"--coverage {coverage}: not allowed; it takes a number above 0 and up to 1")
-    check_parent(file, option="--out")
+    check_file(file, option="--out")
     check_outside(file, run, option="--out")
     out = OutputFolder(run)
     receipt = read_receipt(out)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.outputs import check_outside, check_parent
+from configs.outputs import check_file, check_outside
 from pipelines.console.events import DONE, log_names, read_events
 from schemas.errors import ConfigError, StoreError
 from schemas.files import write_file
@@ -40,7 +40,7 @@ def write_events(run: str, file: Path, *, name: str, time: str | None) -> Iterat
     Raises:
         ConfigError: If the folder of the file does not exist, or is in the run.
     """
-    check_parent(file, option="--out")
+    check_file(file, option="--out")
     check_outside(file, run, option="--out")
     events = make_events(run, name=name, time=time)
     from openlineage.client.serde import Serde  # it is installed, as the events were made

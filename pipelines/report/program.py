@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from configs.outputs import check_outside, check_parent
+from configs.outputs import check_file, check_outside
 from pipelines.pages import render_page, write_page
 from pipelines.report import sections, text
 from pipelines.report.facts import Facts, read_facts
@@ -260,9 +260,7 @@ def _check_entries(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _check_page(run: str, page: Path) -> None:
-    check_parent(page, option="--out")
-    if page.is_dir():
-        raise ConfigError(f"--out {page}: it is a folder; name a file in it")
+    check_file(page, option="--out")
     if page.is_file() and page.stat().st_size and not _is_ours(page):
         raise ConfigError(f"--out {page}: it exists, and is not a page of cppmill; name another file")
     check_outside(page, run, option="--out")

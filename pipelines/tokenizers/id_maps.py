@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from cppmill_core.adoption import Source, find_source, write_directory
 from cppmill_core.manifests import MANIFEST
 
-from configs.outputs import check_parent
+from configs.outputs import check_file
 from pipelines.stages.given import resolve_source
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import TokenizerIds, VocabularyDiff, initial_rows, read_ids
@@ -41,7 +41,7 @@ def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, 
         if path is not None:
             if path.suffix != ending:
                 raise ConfigError(f"{option} {path}: its name must end in {ending}")
-            check_parent(path, option=option)
+            check_file(path, option=option)
     if (embeddings is None) != (init is None):
         raise ConfigError("--embeddings, --init: give both, the file of the model's rows and the file to write")
     with ExitStack() as stack:

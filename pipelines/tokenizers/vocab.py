@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from configs.execution import usable_threads
-from configs.outputs import check_parent
+from configs.outputs import check_file, check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
@@ -130,7 +130,7 @@ def diff(
     for path in id_maps:
         if path.suffix not in (".parquet", ".npy"):
             raise ConfigError(f"--id-map {path}: ends in neither .parquet nor .npy; give it one of them")
-        check_parent(path, option="--id-map")
+        check_file(path, option="--id-map")
     shards = None if documents is None else documents_shards(documents, argument="--documents")
     sides = [read_ids(path, load_tokenizer(path, argument=name)) for name, path in (("OLD", old), ("NEW", new))]
     found = VocabularyDiff(*sides)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from configs.outputs import check_outside, check_parent
+from configs.outputs import check_file, check_outside, check_parent
 from schemas.errors import ConfigError
 
 
@@ -14,6 +14,14 @@ def test_a_file_needs_a_folder(tmp_path: Path) -> None:
     check_parent(tmp_path / "a.svg", option="--plot")
     with pytest.raises(ConfigError, match=r"--plot .*: there is no folder .*/no; make it, or name another"):
         check_parent(tmp_path / "no" / "a.svg", option="--plot")
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    check_file(tmp_path / "a.json", option="--out")
+    with pytest.raises(ConfigError, match=r"--out .*: it is a folder; name a file in it"):
+        check_file(tmp_path, option="--out")
+    with pytest.raises(ConfigError, match=r"--out .*: there is no folder"):
+        check_file(tmp_path / "no" / "a.json", option="--out")
 
 
 @pytest.mark.parametrize("inside", ["run", "run/page.html", "other/../run/page.html"])
