@@ -23,6 +23,7 @@ def carry_out(engine: str, folder: Path, tokenizer: Path) -> cppmill.Run:
     out, environment = folder / engine, {**os.environ, "PYTHONPATH": str(folder / "site")}
     words = ["run", folder / "sources", "--out", out, "--tokenizer", tokenizer, "--config", folder / "run.toml"]
     command = [sys.executable, "-m", "cppmill", *words, "--engine", engine, "--quiet"]
+    command += ["--", "--parallelism=1"] if engine == "flink" else []
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return cppmill.open_run(out)
