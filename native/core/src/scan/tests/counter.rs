@@ -40,16 +40,18 @@ fn words_and_lines_are_those_of_the_splitter_for_any_threads_and_batches() {
     let owned = documents();
     let documents: Vec<_> = owned.iter().map(|(project, text)| (project.as_str(), text.as_slice())).collect();
     for pattern in Pattern::ALL {
+        let several_ranges = ["cpp-words-1", "cpp-lines-1"].contains(&pattern.name());
+        let documents = if several_ranges { &documents[..] } else { &documents[..400] };
         let mut expected = BTreeMap::new();
-        for (_, text) in &documents {
+        for (_, text) in documents {
             pattern.split(text, |word| *expected.entry(word.to_vec()).or_insert(0) += 1);
         }
-        let in_order = count(&mut WordCounter::new(pattern.name(), 1).unwrap(), &documents, documents.len());
+        let in_order = count(&mut WordCounter::new(pattern.name(), 1).unwrap(), documents, documents.len());
         assert_eq!(in_order.len(), expected.len(), "every word stands once");
         assert_eq!(in_order.iter().cloned().collect::<BTreeMap<_, _>>(), expected);
-        for (threads, rows) in [(1, 1), (2, 100), (5, 1999)] {
+        for (threads, rows) in [(1, 1), (2, 100), (5, documents.len() - 1)] {
             let mut counter = WordCounter::new(pattern.name(), threads).unwrap();
-            let found = count(&mut counter, &documents, rows);
+            let found = count(&mut counter, documents, rows);
             assert!(found == in_order, "{} on {threads} threads, {rows} rows a batch", pattern.name());
             assert_eq!(count(&mut counter, &[], 1), [], "it starts anew");
         }

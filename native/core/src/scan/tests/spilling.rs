@@ -34,7 +34,7 @@ fn scanner(threads: usize, memory_bytes: usize, spill_dir: Option<&Path>) -> Sca
 
 /// Documents with many distinct words and identifiers.
 fn documents() -> Vec<(String, Vec<u8>)> {
-    let mut documents = twin::documents(11, 1500);
+    let mut documents = twin::documents(11, 600);
     for (at, (_, text)) in documents.iter_mut().enumerate() {
         text.extend_from_slice(format!(" ns{}::name_{}::x{at} ", at % 50, at * at % 700).as_bytes());
     }
@@ -49,9 +49,9 @@ fn counts_are_the_same_for_any_budget_threads_and_batches() {
     let expected: Counts = scan(&documents, 1, documents.len());
     for (memory_bytes, threads, rows) in [
         (0, 1, 100),
-        (0, 2, 1500),
+        (0, 2, 600),
         (20_000, 2, 7),
-        (60_000, 1, 1500),
+        (60_000, 1, 600),
         (100_000, 2, 200),
         (200_000, 1, 1),
         (1 << 30, 2, 9),
