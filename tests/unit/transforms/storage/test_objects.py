@@ -261,9 +261,25 @@ def test_a_body_that_breaks_off_is_read_on(out, proxy):
     assert proxy.cut == 0
 
 
+def test_a_small_object_is_read_when_it_is_opened_and_of_a_large_one_what_is_asked_for(out):
+    contents = {"small": b"s" * (2 << 20), "large": b"l" * (2 << 20) + b"!"}
+    for name, content in contents.items():
+        out.publish_bytes(name, content)
+    with out.open_ranges("small") as file:
+        out.remove("small")
+        assert file.read() == contents["small"]
+    with out.open_ranges("large") as file:
+        file.seek(2 << 20)
+        assert file.read() == b"!"
+        out.remove("large")
+        file.seek(0)
+        with pytest.raises(FileNotFoundError):
+            file.read()
+
+
 @pytest.mark.usefixtures("no_waits")
 def test_a_range_that_goes_on_breaking_off_is_an_error_that_names_the_file(out, proxy):
-    out.publish_bytes("a", hashlib.shake_256(b"seed").digest(1 << 20))
+    out.publish_bytes("a", hashlib.shake_256(b"seed").digest(3 << 20))
     with pytest.raises(StoreError, match=f"^{out.root}/a: "), out.open_ranges("a") as file:
         proxy.goes_on, proxy.cut = True, 300_000
         file.read()
