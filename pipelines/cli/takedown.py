@@ -118,11 +118,11 @@ def prove_absent(
     """
     with command_session(Output(), advice="nothing was changed"):
         from transforms.records.exclusion import prove
-        from transforms.records.receipts import read_checked_receipt
+        from transforms.records.receipts import read_receipt
         from transforms.storage.folder import OutputFolder
 
         out = OutputFolder(run)
-        proof = prove(out, read_checked_receipt(out), doc_id)
+        proof = prove(out, read_receipt(out), doc_id)
         typer.echo(json.dumps(proof))
         if proof["is_in"]:
             typer.echo(f"{doc_id} is in the dataset of {run}", err=True)

@@ -30,7 +30,7 @@ from transforms.exports.shards import checks as shard_checks
 from transforms.exports.shards.writer import write_shard
 from transforms.records.code import code_versions, names_versions
 from transforms.records.manifests import MANIFEST, ExportFacts, make_manifest, read_manifest, verify_export
-from transforms.records.receipts import read_checked_receipt
+from transforms.records.receipts import read_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.storage.folder import OutputFolder
 from transforms.storage.objects import scratch_folder
@@ -128,7 +128,7 @@ def _check_manifest(
         "platform_vocab": manifest.get("platform_vocab", {}),
     }
     facts = ExportFacts(
-        run=source if run is None else read_checked_receipt(run),
+        run=source if run is None else read_receipt(run),
         stage=Stage(manifest["export"]),
         options=options.to_json(),
         files=[output for receipt in receipts for output in receipt.outputs],

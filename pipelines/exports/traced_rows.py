@@ -18,7 +18,7 @@ from schemas.options import TokenizeOptions
 from schemas.units import Stage, UnitReceipt, current_path
 from transforms.exports.sequences.segments import Encoding
 from transforms.exports.sequences.spans import DocumentSpan, SequenceSpans
-from transforms.records.manifests import MANIFEST, read_manifest
+from transforms.records.manifests import MANIFEST, read_intact_manifest
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.documents import RunDocuments
@@ -39,7 +39,7 @@ class TracedRows:
             ConfigError: If it is neither, or the run is missing or another one.
         """
         self.out = OutputFolder(data)
-        self.manifest = read_manifest(self.out) if self.out.exists(MANIFEST) else None
+        self.manifest = read_intact_manifest(self.out) if self.out.exists(MANIFEST) else None
         if self.manifest is None:
             self.receipt = read_receipt(self.out, argument="--data")
             files, source = self.receipt["dataset"]["shards"], self.out

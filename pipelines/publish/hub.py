@@ -31,7 +31,7 @@ from schemas.logs import module_logger
 from transforms.records.checks.published import published_files
 from transforms.records.croissant import Publication
 from transforms.records.in_toto import BUILDER
-from transforms.records.receipts import RECEIPT, SIGNATURE, read_checked_receipt
+from transforms.records.receipts import RECEIPT, SIGNATURE, read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
 from transforms.storage.objects import scratch_folder
@@ -105,7 +105,7 @@ def push(run: str, repository: Repository, publication: Publication) -> Iterator
         StoreError: If the Hub fails after all attempts.
     """
     out = OutputFolder(run)
-    receipt = read_checked_receipt(out)
+    receipt = read_receipt(out)
     disable_progress_bars()
     api = HfApi(endpoint=endpoint(), token=os.environ.get("HF_TOKEN") or False)
     with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:

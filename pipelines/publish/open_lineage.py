@@ -18,7 +18,7 @@ from schemas.errors import ConfigError, StoreError
 from schemas.files import write_file
 from transforms.records.croissant import MEANINGS, table_schemas
 from transforms.records.in_toto import is_built_in, products
-from transforms.records.receipts import read_checked_receipt
+from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def make_events(run: str, *, name: str, time: str | None) -> list[RunEvent]:
     from openlineage.client.facet_v2 import job_type_job, processing_engine_run
 
     out = OutputFolder(run)
-    receipt = read_checked_receipt(out)
+    receipt = read_receipt(out)
     started, ended = _times(out, time)
     engine = processing_engine_run.ProcessingEngineRunFacet(
         version=receipt["code"]["cppmill"], name=NAMESPACE, producer=PRODUCER

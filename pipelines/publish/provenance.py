@@ -30,7 +30,7 @@ from schemas.printing import one_line, printable_json
 from transforms.records.croissant import CROISSANT, Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
-from transforms.records.receipts import read_checked_receipt
+from transforms.records.receipts import read_receipt
 from transforms.records.versions import store_of
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import read_manifest
@@ -60,7 +60,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     """
     _check_options(publication, builder)
     out = OutputFolder(run)
-    receipt = read_checked_receipt(out)
+    receipt = read_receipt(out)
     _check_folder(run, folder)
     licenses = count_licenses(out, receipt)
     names = sorted({license for _, license in licenses if license is not None})

@@ -27,7 +27,7 @@ from tokenizer_build.artifact import MANIFEST_JSON
 from transforms.drift.record import read_drift
 from transforms.records.movers import find_movers
 from transforms.records.platforms import platform_vocab_size
-from transforms.records.receipts import RECEIPT, read_checked_receipt
+from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.trend import Trend, read_trend
 from transforms.records.versions import Versions, find_run
 from transforms.storage.folder import OutputFolder
@@ -71,7 +71,7 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
         return _write_trend(run, page, compare=compare)
     comparison = read_comparison(compare) if compare else []
     out = OutputFolder(run)
-    receipt = read_checked_receipt(out)
+    receipt = read_receipt(out)
     usage = count_tokens(out, receipt, threads=threads)
     with out.open_local_folder("tokenizer") as directory:
         facts = read_facts(out, directory, load_tokenizer(directory, argument="RUN"), receipt, usage)
@@ -99,7 +99,7 @@ def write_left_out(run: str, page: Path, *, against: str | None) -> str:
     places = [find_run(place) for place in (run, against) if place is not None]
     for place in places:
         _check_page(place, page)
-    runs = [RunFiles(out, read_checked_receipt(out)) for out in map(OutputFolder, places)]
+    runs = [RunFiles(out, read_receipt(out)) for out in map(OutputFolder, places)]
     html, told = render_left_out(runs[0], runs[1] if against else None, names=list(map(run_name, places)))
     return f"{write_page(html, page, option='--out')}; {told}"
 

@@ -22,7 +22,7 @@ from schemas.tables import WORDS, token_type
 from tokenizer_build.decisions import Corpus
 from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.proposals import Proposals, find_gaps, propose, scanner_config
-from transforms.records.receipts import find_receipt
+from transforms.records.receipts import find_intact_receipt
 from transforms.records.versions import follow_current
 from transforms.scan.kinds import Family
 from transforms.scan.tables import count_projects
@@ -55,7 +55,7 @@ def propose_for_run(run: str, *, vocab: Path | None = None, names: int = NAMES, 
     """
     out = OutputFolder(follow_current(run))
     folder, shards = documents_shards(out.root, argument="RUN")
-    configs = (find_receipt(out) or {}).get("configs", {})
+    configs = (find_intact_receipt(out) or {}).get("configs", {})
     scan, build = (dict(configs.get(name, {})) for name in ("scan", "build"))
     pattern = str(scan.get("pattern", ScanOptions().pattern))
 

@@ -17,7 +17,7 @@ from pipelines.versions.trend import compare_projects
 from schemas.digests import same_json
 from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORMAT
-from transforms.records.receipts import RECEIPT, find_receipt
+from transforms.records.receipts import RECEIPT, find_intact_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.records.trend import TREND_FORMAT, find_sums, is_other_tokenizer
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, DRIFT, TREND, Versions, is_before, store_of
@@ -155,7 +155,7 @@ def _check_changes(versions: Versions, name: str, after: FinishedRun) -> Iterato
     previous, before = record["previous"], None
     if previous is not None:
         old = versions.out(str(previous))
-        known = find_receipt(old)
+        known = find_intact_receipt(old)
         if known is None:
             return
         before = FinishedRun(old, known)

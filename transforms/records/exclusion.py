@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.digests import HEX_DIGEST
+from schemas.digests import HEX_DIGEST, same_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import FILE_DIGEST
 from transforms.filters.withdrawals import WITHDRAWN, read_columns, withdrawn_in
@@ -144,11 +144,13 @@ def check_withdrawn(out: OutputFolder, receipt: Mapping[str, Any], documents: Se
     found = None if withdrawals is None else f"{FILE_DIGEST}{withdrawals.digest}"
     if said != found:
         yield f"{out.where(WITHDRAWN)}: its digest is {found}, the options of the receipt say {said}"
+    if withdrawals is None and EXCLUSION in receipt:
+        yield f"{out.where(RECEIPT)}: it has {EXCLUSION}, which only a run with a list of withdrawn documents has"
     if withdrawals is None or said != found:
         return
     for name in documents:
         for row, detail in withdrawals.find(read_columns(out, name)):
             yield f"{out.where(name)}: row {row} is withdrawn: {detail}"
     expected = describe_exclusion(out, [shard["path"] for shard in receipt["dataset"]["shards"]])
-    if receipt.get(EXCLUSION) != expected:
+    if not same_json(receipt.get(EXCLUSION), expected):
         yield f"{out.where(RECEIPT)}: its {EXCLUSION} is {receipt.get(EXCLUSION)}, the shards give {expected}"

@@ -101,6 +101,21 @@ def read_manifest(out: OutputFolder) -> dict[str, Any] | None:
     return read_record(out, MANIFEST, kind="manifest", record_format=MANIFEST_FORMAT, advice="export again")
 
 
+def read_intact_manifest(out: OutputFolder) -> dict[str, Any]:
+    """Return the manifest of a finished export, after checking its own digest.
+
+    Raises:
+        IntegrityError: If there is none of this version, or it was changed.
+    """
+    manifest = read_manifest(out)
+    problems = ["there is no manifest"] if manifest is None else list(check_record(out, MANIFEST, manifest))
+    if manifest is None or problems:
+        raise IntegrityError(
+            f"{out.where(MANIFEST)}: {problems[0].removeprefix(f'{out.where(MANIFEST)}: ')}; export again"
+        )
+    return manifest
+
+
 def named_files(manifest: dict[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of every file that a manifest names, by path."""
     return {**manifest["receipts"], **{file["path"]: file["sha256"] for file in manifest["files"]}}

@@ -7,11 +7,11 @@ used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.digests import add_digests, sha256_json
+from schemas.digests import add_digests, same_json, sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import RunOptions
@@ -27,6 +27,9 @@ SIGNATURE = f"{RECEIPT}.sig"
 """The signature of the receipt: the only file in OUT that a receipt does not name, besides itself."""
 
 RECEIPT_FORMAT = "cppmill-receipt-1"
+
+_SUMS = {"documents": "rows", "tokens": "tokens", "bytes": "bytes"}
+"""What the dataset has in all, with the key of a shard that adds up to it."""
 
 
 _COLUMNS = {**dict.fromkeys(("in", "kept", "empty", "duplicate"), int), "filtered": {"": int}, "dead": {"": int}}
@@ -138,7 +141,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
 
 
 def find_receipt(out: OutputFolder) -> dict[str, Any] | None:
-    """Return the receipt of OUT, or None if there is none.
+    """Return the receipt of OUT as it is, or None if there is none; for those who look for what is wrong with it.
 
     Raises:
         IntegrityError: If it is not a receipt of this version.
@@ -147,6 +150,18 @@ def find_receipt(out: OutputFolder) -> dict[str, Any] | None:
     if receipt is not None:
         with reads_record(out.where(RECEIPT), kind="receipt"):
             check_form(receipt, _FORM)
+    return receipt
+
+
+def find_intact_receipt(out: OutputFolder) -> dict[str, Any] | None:
+    """Return the receipt of OUT, or None if there is none.
+
+    Raises:
+        IntegrityError: If it is not a receipt of this version, was changed, or contradicts itself.
+    """
+    receipt = find_receipt(out)
+    if receipt is not None:
+        check_intact(out, receipt)
     return receipt
 
 
@@ -159,34 +174,53 @@ def read_receipt(out: OutputFolder, *, argument: str = "") -> dict[str, Any]:
 
     Raises:
         ConfigError: If there is none.
-        IntegrityError: If it is not a receipt of this version.
+        IntegrityError: If it is not a receipt of this version, was changed, or contradicts itself.
     """
-    receipt = find_receipt(out)
+    receipt = find_intact_receipt(out)
     if receipt is None:
         raise ConfigError(f"{argument} {out.root}: no {RECEIPT}; give the folder of a finished run".lstrip())
     return receipt
 
 
-def named_files(receipt: dict[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of every file that a receipt names, by path."""
-    return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
-
-
-def read_checked_receipt(out: OutputFolder) -> dict[str, Any]:
-    """Return the receipt of a finished run, after checking its own digest.
+def check_intact(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
+    """Check what a receipt shows of itself: its digest, and that it says nothing twice in two ways.
 
     Raises:
-        ConfigError: If there is none.
-        IntegrityError: If it was changed.
+        IntegrityError: If it was changed, or contradicts itself.
     """
-    receipt = read_receipt(out)
     found = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
     if found != receipt.get("digest"):
         raise IntegrityError(
             f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}; "
             "it was changed, so run again to rewrite it"
         )
-    return receipt
+    with reads_record(out.where(RECEIPT), kind="receipt"):
+        problems = list(find_contradictions(receipt))
+    if problems:
+        raise IntegrityError(f"{out.where(RECEIPT)}: {problems[0]}; run again to rewrite it")
+
+
+def find_contradictions(receipt: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a receipt says twice in two ways: sums of its shards, the ledger, and the policy."""
+    dataset, policy, options = receipt["dataset"], receipt["policy"], receipt["configs"]["tokenize"]
+    shards, ledger = dataset["shards"], receipt["ledger"]
+    paths = [shard["path"] for shard in shards]
+    twice = sorted(path for path, number in Counter(paths).items() if number > 1)
+    yield from (f"it lists the shard {path} {paths.count(path)} times" for path in twice)
+    said = [
+        *((name, dataset[name], sum(shard[key] for shard in shards)) for name, key in _SUMS.items()),
+        *((f"corpus {name}", receipt["corpus"][name], dataset[name]) for name in ("documents", "bytes")),
+        *((f"kept {name}", ledger[name]["kept"], dataset[name]) for name in ("documents", "bytes")),
+        *((f"policy {name}", policy[name], options[name]) for name in ("bos", "eos")),
+    ]
+    for name, value, found in said:
+        if not same_json(value, found):
+            yield f"it says {name} {value}, and elsewhere {found}"
+
+
+def named_files(receipt: dict[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of every file that a receipt names, by path."""
+    return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
 
 
 def describe_receipt(receipt: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from schemas.errors import ConfigError, IntegrityError
 from schemas.reasons import REASONS, Column
 from schemas.tables import PROJECT_SUMS
-from transforms.records.receipts import find_receipt
+from transforms.records.receipts import find_intact_receipt
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, TREND, Versions
 
 TREND_FORMAT = "cppmill-trend-1"
@@ -142,7 +142,7 @@ def find_facts(versions: Versions, name: str) -> VersionFacts | None:
     if record is not None:
         return VersionFacts.from_json(record)
     changes = versions.read(CHANGES, name, CHANGES_FORMAT)
-    receipt = find_receipt(versions.out(name))
+    receipt = find_intact_receipt(versions.out(name))
     if receipt is not None:
         return facts_of(receipt, version=name, previous=changes["previous"] if changes else None, changes=changes)
     return None if changes is None else _facts_of_changes(changes)

@@ -14,7 +14,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.printing import printable
 from schemas.tables import REJECTS
-from transforms.records.receipts import read_checked_receipt
+from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 
 HOSTILE = "</script><script>alert(1)</script>\x1b[2J\u202e"
@@ -72,7 +72,7 @@ def test_rejects_that_are_not_the_ledger_are_refused(strict):
 
 def run_files(out):
     folder = OutputFolder(out)
-    return RunFiles(folder, read_checked_receipt(folder))
+    return RunFiles(folder, read_receipt(folder))
 
 
 def test_the_examples_do_not_depend_on_the_order_of_rows():

@@ -14,6 +14,7 @@ from cppmill_core.adoption import find_source, write_directory
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import cppmill as library
 import transforms.tokens.tokenize
 from pipelines.versions.layout_checks import check_copies, check_duplicates, check_reasons, is_possible
 from pipelines.versions.verify import verify
@@ -157,8 +158,12 @@ FORGERIES = {
         lambda out: rewrite(out / "receipt.json", lambda value: value["dataset"]["shards"].reverse()),
         "its shards are not in the order of their paths",
     ),
-    "policy": (receipt(policy={"bos": False}), "its policy has bos"),
-    "a number for a truth": (receipt(policy={"bos": 1}), "its policy has bos"),
+    "a root without a list": (
+        lambda out: rewrite(out / "receipt.json", lambda value: value.update(exclusion={"root": "", "doc_ids": 0})),
+        "it has exclusion, which only a run with a list of withdrawn documents has",
+    ),
+    "policy": (receipt(policy={"bos": False}), "it says policy bos"),
+    "a number for a truth": (receipt(policy={"bos": 1}), "it says policy bos"),
     "projects of a shard": (column("counts/parts/terms*", "project", other_project), "of which its shard has no"),
     "words in another order": (column("counts/parts/words*", "word", exchanged), "words are not in order"),
     "revision": (receipt(tokenizer={"revision": "9.9"}), "the revision is unreleased"),
@@ -637,6 +642,41 @@ def test_a_reject_whose_path_or_size_deny_its_reason_is_found(rejects, name):
 )
 def test_a_reject_that_nothing_denies_is_accepted(rejects, facts):
     assert rejects(**facts) == ""
+
+
+def fewer_documents(value):
+    value["ledger"]["documents"]["kept"] -= 1
+
+
+def without_bos(value):
+    value["configs"]["tokenize"]["bos"] = value["policy"]["bos"] = False
+
+
+READERS = {
+    "shards": ["shards", "OUT", "--out", "NEW"],
+    "sequences": ["sequences", "OUT", "--out", "NEW", "--length", "512"],
+    "lengths": ["lengths", "OUT"],
+    "working set": ["vocab", "working-set", "OUT", "--out", "NEW"],
+    "byte tables": ["byte-tables", "--tokenizer", "OUT/tokenizer", "--out", "NEW", "--check", "OUT"],
+    "trace": ["trace", "--data", "OUT", "--step", "0"],
+    "report": ["report", "OUT", "--out", "NEW"],
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("is_signed", [False, True], ids=["changed", "contradicts itself"])
+def test_no_reader_takes_a_receipt_that_shows_its_own_fault(copied_run, cppmill, tmp_path, name, is_signed):
+    rewrite(copied_run.out / "receipt.json", fewer_documents if is_signed else without_bos)
+    if is_signed:
+        rewrite(copied_run.out / "receipt.json", seal)
+    places = {"OUT": str(copied_run.out), "NEW": str(tmp_path / "new.html")}
+    words = [word.replace("OUT", places["OUT"]).replace("NEW", places["NEW"]) for word in READERS[name]]
+    done = cppmill(*words, check=False)
+    assert done.returncode == 1
+    said = "it says kept documents" if is_signed else "its digest is"
+    assert f"{copied_run.out}/receipt.json: {said}" in done.stderr
+    with pytest.raises(CppmillError, match=said):
+        library.open_run(copied_run.out)
 
 
 def test_signing_again_alone_is_no_difference(copied_run):

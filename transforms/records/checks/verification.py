@@ -24,6 +24,7 @@ from transforms.records.receipts import (
     SIGNATURE,
     control_text,
     corpus_counts,
+    find_contradictions,
     find_receipt,
     named_files,
 )
@@ -80,8 +81,9 @@ def _explain_published(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[s
 
 
 def check_facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
-    """Yield what the receipt says of policy, tokenizer and platforms that they are not."""
-    yield from _check_policy(out, receipt)
+    """Yield what the receipt says of itself, of policy, tokenizer and platforms that they are not."""
+    yield from (f"{out.where(RECEIPT)}: {problem}" for problem in find_contradictions(receipt))
+    yield from _check_dead(out, receipt)
     yield from _check_tokenizer(out, receipt)
     yield from _check_platforms(out, receipt)
 
@@ -116,12 +118,9 @@ def _check_platforms(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
             yield f"{where}: its {name} is {found[name]}, the receipt says {expected}"
 
 
-def _check_policy(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
-    """Compare what the receipt says twice: the policy, and the limit of dead documents."""
-    options, where = receipt["configs"]["tokenize"], out.where(RECEIPT)
-    for name in ("bos", "eos"):
-        if not same_json(receipt["policy"][name], options[name]):
-            yield f"{where}: its policy has {name} = {receipt['policy'][name]}, its options {options[name]}"
+def _check_dead(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Compare the dead documents with their limit."""
+    where = out.where(RECEIPT)
     documents, allowed = receipt["ledger"]["documents"], receipt["configs"]["max_dead_fraction"]
     dead = sum(documents["dead"].values())
     if documents["in"] and dead / documents["in"] > allowed:
