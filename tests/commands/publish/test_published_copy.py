@@ -104,6 +104,20 @@ def test_a_link_in_place_of_a_shard_is_refused(copy, tmp_path):
     assert said.startswith(f"{path}: not a file but a link")
 
 
+def test_platforms_that_no_receipt_names_are_refused_though_the_copy_has_them(copy):
+    (copy / "platform_vocab.json").write_text("{}")
+    change_receipt(copy, no_platforms)
+    assert library.verify(copy, published=True) == [f"{copy}/platform_vocab.json: the receipt does not name it"]
+    (copy / "platform_vocab.json").unlink()
+    assert "it does not name platform_vocab.json" in "\n".join(library.verify(copy, published=True))
+
+
+def test_a_link_in_place_of_the_receipt_is_refused(copy, tmp_path):
+    (copy / RECEIPT).rename(tmp_path / "elsewhere.json")
+    (copy / RECEIPT).symlink_to(tmp_path / "elsewhere.json")
+    assert library.verify(copy, published=True)[0].startswith(f"{copy}/{RECEIPT}: not a file but a link")
+
+
 def more_tokens(receipt):
     receipt["dataset"]["tokens"] += 1
 
@@ -142,6 +156,23 @@ def exclusion(receipt):
     receipt["exclusion"] = {"root": 64 * "0", "doc_ids": receipt["dataset"]["documents"]}
 
 
+def shard_twice(receipt):
+    receipt["dataset"]["shards"].append(receipt["dataset"]["shards"][-1])
+
+
+def no_platforms(receipt):
+    del receipt["files"]["platform_vocab.json"]
+
+
+def list_of_no_file(receipt):
+    receipt["configs"]["ingest"]["withdrawn"] = f"sha256:{64 * '0'}"
+
+
+def list_without_a_root(receipt):
+    list_of_no_file(receipt)
+    receipt["files"]["withdrawn.json"] = 64 * "0"
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -153,7 +184,11 @@ def exclusion(receipt):
         (other_shard_tokens, "it says tokens "),
         (other_key, "unit"),
         (one_more_key, "corpus has the key 'nonsense', which no run writes"),
-        (exclusion, "its exclusion is "),
+        (exclusion, "it has exclusion, which runs with a list"),
+        (shard_twice, "2 times"),
+        (no_platforms, "platform_vocab.json: the receipt does not name it"),
+        (list_without_a_root, "it lacks exclusion, which runs with a list"),
+        (list_of_no_file, "by its files None"),
     ],
 )
 def test_a_receipt_that_says_something_else_of_a_download_is_found(copy, change, said):

@@ -21,6 +21,7 @@ from cppmill_core.manifests import parse_unique_json
 from schemas.digests import same_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
+from schemas.options import FILE_DIGEST
 from schemas.units import RUN_STAGES, Stage
 from transforms.filters.kept_counts import added_columns, count_kept, sum_counts
 from transforms.filters.withdrawals import WITHDRAWN
@@ -36,6 +37,12 @@ from transforms.records.checks.verification import check_facts
 from transforms.storage.folder import OutputFolder, naming_damage
 
 _ROW = ("doc_id", "project", "path")
+
+_OF_RUN = (PLATFORM_VOCAB, WITHDRAWN)
+"""Files of a run that are in no folder: readers would take one that the receipt does not name."""
+
+_READ = (RECEIPT, SIGNATURE, STATEMENT, CROISSANT)
+"""Files that no receipt names, and that are read here."""
 
 
 def published_files(receipt: dict[str, Any]) -> dict[str, str]:
@@ -99,7 +106,7 @@ def _check_files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     Other files may be beside it, as a card, a LICENSE, or what a download or Git keeps.
     """
     named, folders = named_files(receipt), {*PRODUCTS, *(name.partition("/")[0] for name in receipt["files"])}
-    strangers = [name for name in out.strangers() if name.partition("/")[0] in folders]
+    strangers = [name for name in out.strangers() if name in _READ or name.partition("/")[0] in folders]
     for name in strangers:
         yield f"{out.where(name)}: not a file but a link or the like; download into a folder of its own"
     there = set(out.files())
@@ -110,7 +117,7 @@ def _check_files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
             found = out.hash(name)
             if found != named[name]:
                 yield f"{out.where(name)}: its SHA-256 is {found}, the receipt says {named[name]}"
-        elif "/" in name and name.partition("/")[0] in folders:
+        elif name in _OF_RUN or ("/" in name and name.partition("/")[0] in folders):
             yield f"{out.where(name)}: the receipt does not name it"
 
 
@@ -134,6 +141,13 @@ def _check_counts(run: RunUnits) -> Iterator[str]:
 def _check_exclusion(run: RunUnits) -> Iterator[str]:
     """Derive the root of the doc_ids again; the list of what is withdrawn is not published."""
     out, receipt = run.out, run.receipt
+    said, named = receipt["configs"]["ingest"].get("withdrawn"), receipt["files"].get(WITHDRAWN)
+    expected = None if named is None else f"{FILE_DIGEST}{named}"
+    if said != expected:
+        yield f"{out.where(RECEIPT)}: by its options the list of withdrawn documents is {said}, by its files {expected}"
+    if (EXCLUSION in receipt) != (said is not None):
+        has = "it has" if EXCLUSION in receipt else "it lacks"
+        yield f"{out.where(RECEIPT)}: {has} {EXCLUSION}, which runs with a list of withdrawn documents have, and no others"
     if WITHDRAWN in run.files:
         yield from check_withdrawn(out, receipt, sorted(run.documents))
     elif EXCLUSION in receipt:
