@@ -21,9 +21,9 @@ from pipelines.exports.traced_rows import TracedRows
 from schemas.errors import ConfigError, CppmillError
 from schemas.printing import count
 from schemas.units import Stage
-from transforms.filters.withdrawals import COLUMNS, Withdrawals, withdrawn_in
-from transforms.records.affected import Holding, find_holdings
-from transforms.records.manifests import MANIFEST, read_manifest
+from transforms.filters.withdrawals import COLUMNS, Withdrawals
+from transforms.records.affected import Holding, find_holdings, known_withdrawals
+from transforms.records.manifests import MANIFEST, read_intact_manifest
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 
@@ -76,19 +76,24 @@ def find_affected(store: str, places: Sequence[str]) -> Iterator[Finding]:
         ConfigError: If the store has no list, or a place does not exist.
     """
     versions = Versions(store)
-    withdrawals = withdrawn_in(versions.folder)
+    withdrawals = known_withdrawals(versions)
     if withdrawals is None:
         raise ConfigError(f"{store}: nothing was withdrawn there; `cppmill withdraw` begins a list")
-    holdings = {holding.receipt: holding for holding in find_holdings(versions, withdrawals)}
-    datasets = [_Dataset(versions.out(holding.version).root, None) for holding in holdings.values() if holding.is_there]
-    for holding in holdings.values():
+    found = find_holdings(versions, withdrawals)
+    holdings = {holding.receipt: holding for holding in found if holding.receipt}
+    datasets = [
+        _Dataset(versions.out(holding.version).root, None)
+        for holding in found
+        if holding.is_there and not holding.problem
+    ]
+    for holding in found:
         yield _of_version(holding)
     exports = [place for place in places if OutputFolder(place).exists(MANIFEST)]
     for place in exports:
-        manifest = read_manifest(OutputFolder(place)) or {}
+        manifest = read_intact_manifest(OutputFolder(place))
         source = holdings.get(manifest["dataset"]["receipt"])
         yield _of_export(place, source)
-        if source is not None and source.is_there and manifest["export"] == Stage.SEQUENCES:
+        if source is not None and source.is_there and not source.problem and manifest["export"] == Stage.SEQUENCES:
             datasets.append(_Dataset(place, versions.out(source.version).root))
     for place in (place for place in places if place not in exports):
         if not Path(place).exists():
@@ -101,8 +106,8 @@ def _of_version(holding: Holding) -> Finding:
     return Finding(
         kind="version",
         place=holding.version,
-        verdict=YES if holding.documents else NO,
-        detail=f"{count(holding.documents, 'withdrawn document')}{there}",
+        verdict=_verdict(holding),
+        detail=f"{holding.detail}{there}",
         documents=holding.documents,
     )
 
@@ -114,9 +119,15 @@ def _of_export(place: str, source: Holding | None) -> Finding:
             "was made"
         )
         return Finding(kind="export", place=place, verdict=UNKNOWN, detail=detail)
-    detail = f"made from {source.version}, which has {count(source.documents, 'withdrawn document')}"
-    verdict = YES if source.documents else NO
-    return Finding(kind="export", place=place, verdict=verdict, detail=detail, documents=source.documents)
+    has = source.detail if source.documents is not None else "is damaged or lacks documents"
+    detail = f"made from {source.version}, which {'has ' if source.documents is not None else ''}{has}"
+    return Finding(kind="export", place=place, verdict=_verdict(source), detail=detail, documents=source.documents)
+
+
+def _verdict(holding: Holding) -> str:
+    if holding.documents is None:
+        return UNKNOWN
+    return YES if holding.documents else NO
 
 
 def _of_checkpoint(
@@ -138,7 +149,7 @@ def _of_checkpoint(
     detail = "it read none of these versions and exports; name its export too"
     if source is not None and not source.is_there:
         detail = (
-            f"it read {source.version}, which had {count(source.documents, 'withdrawn document')} and was deleted from "
+            f"it read {source.version}, which had {source.detail} and was deleted from "
             "the store; how many of them it consumed is not known any more"
         )
     return Finding(kind="checkpoint", place=str(path), verdict=UNKNOWN, detail=detail)

@@ -36,6 +36,7 @@ from schemas.errors import (
 from schemas.study_options import DriftOptions
 from schemas.units import Stage
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
+from transforms.records.affected import check_own_list, known_withdrawals
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.versions import Versions
@@ -158,7 +159,9 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     current = versions.current
     before = None if current is None else _finished(versions, current)
     config = asked if before is None else _go_on(request, asked, before)
-    config = _with_withdrawals(request, config, versions, before)
+    if before is not None and config.tokenizer == f"{before.out.root}/tokenizer":
+        _check_handed_on(before, "tokenizer/manifest.json", before.receipt["tokenizer"]["digest"])
+    config = _with_withdrawals(request, config, versions)
     if before is not None and is_up_to_date(config, before):
         versions.discard()
         return _outcome(versions, None, request.keep)
@@ -209,7 +212,14 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
 
 
 def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig:
-    """Return the configuration of the next version; the previous one supplies what is not given."""
+    """Return the configuration of the next version; the previous one supplies what is not given.
+
+    Raises:
+        IntegrityError: If files that the previous one hands on are not those of its receipt.
+    """
+    check_own_list(before.out, before.receipt)
+    if has_own_platforms(before.receipt):
+        _check_handed_on(before, PLATFORM_VOCAB, before.receipt["platform_vocab"]["digest"])
     base = receipt_layer(
         before.receipt["configs"],
         origin=before.out.where(RECEIPT),
@@ -224,13 +234,26 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
     return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})
 
 
-def _with_withdrawals(request: Request, config: RunConfig, versions: Versions, before: FinishedRun | None) -> RunConfig:
+def _check_handed_on(before: FinishedRun, name: str, digest: str) -> None:
+    """Check a file that a version hands on, such as the tokenizer: another one would move ids that models have.
+
+    Raises:
+        IntegrityError: If it is missing, or not the one that the receipt names.
+    """
+    if before.out.digest(name) != digest:
+        raise IntegrityError(
+            f"{before.out.where(name)}: missing, or not the file of SHA-256 {digest} that the receipt names; restore "
+            "it, or let `current` name another version"
+        )
+
+
+def _with_withdrawals(request: Request, config: RunConfig, versions: Versions) -> RunConfig:
     """Return the configuration with the store's list of withdrawn documents, after adding what is new to it.
 
-    What was withdrawn stays withdrawn: also what is in the list of the version before, and of a file that is given.
+    What was withdrawn stays withdrawn: also what the list of any version has, and of a file that is given.
     """
     kept = withdrawn_in(versions.folder)
-    lists = [kept, read_withdrawals(config.options.ingest.withdrawn), before and withdrawn_in(before.out)]
+    lists = [known_withdrawals(versions), read_withdrawals(config.options.ingest.withdrawn)]
     wanted = reduce(or_, filter(None, lists), request.withdrawals)
     if not any(lists) and not any(wanted.counts.values()):
         return config

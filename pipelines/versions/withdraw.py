@@ -14,8 +14,8 @@ from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError
 from schemas.files import read_regular, write_file
 from schemas.places import is_remote
-from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
-from transforms.records.affected import listed_doc_ids, record_affected, unmatched
+from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals
+from transforms.records.affected import known_withdrawals, listed_doc_ids, record_affected, unmatched
 from transforms.records.versions import Versions
 
 
@@ -99,14 +99,14 @@ def record(store: str, asked: Withdrawals, *, copies: bool) -> tuple[Withdrawals
     with locked(versions.folder):
         if copies and versions.current is not None:
             asked |= Withdrawals.of({"doc_ids": listed_doc_ids(versions.out(versions.current), asked)})
-        wanted = (withdrawn_in(versions.folder) or Withdrawals()) | asked
+        wanted = (known_withdrawals(versions) or Withdrawals()) | asked
         versions.folder.publish_bytes(WITHDRAWN, wanted.to_bytes())
         found = record_affected(versions, wanted)
         lines = [f"{versions.folder.where(WITHDRAWN)}: {describe_counts(wanted)}"]
         left = Withdrawals() if versions.current is None else unmatched(versions.out(versions.current), asked)
         if any(left.counts.values()):
             lines.append(f"no document of {versions.current} has these of what you named: {describe_counts(left)}")
-    return asked, [*lines, *(holding.line for holding in found if holding.documents)]
+    return asked, [*lines, *(holding.line for holding in found if holding.documents != 0)]
 
 
 def describe_counts(withdrawals: Withdrawals) -> str:

@@ -21,6 +21,7 @@ from pipelines.versions.verify import verify
 from schemas.errors import BlockedError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
 from tests.prepared import SourcesAndStore
+from tests.signing import rewrite
 from tests.stores import new_prefix
 from transforms.records.receipts import read_receipt
 from transforms.records.versions import Versions
@@ -184,6 +185,27 @@ def test_another_tokenizer_moves_ids_and_the_changes_say_so(store, other_tokeniz
     assert outcome.changes["shards"]["kept"] == 0
     assert verify(outcome.place) == []
     assert store.again().changes is None, "the version before gives the tokenizer"
+
+
+def only_headers(receipt):
+    receipt["configs"]["ingest"]["extensions"] = ["cuh"]
+
+
+def test_a_version_is_not_made_after_a_receipt_that_was_changed(store, cppmill):
+    path = store.out("v000001") / "receipt.json"
+    rewrite(path, only_headers)
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 1
+    assert f"{path}: its digest is" in done.stderr
+
+
+def test_a_version_does_not_take_another_tokenizer_than_the_one_before_names(store, cppmill, other_tokenizer):
+    folder = store.out("v000001") / "tokenizer"
+    shutil.rmtree(folder)
+    shutil.copytree(other_tokenizer, folder)
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 1
+    assert f"{folder}/manifest.json: missing, or not the file of SHA-256" in done.stderr
 
 
 def test_a_store_begins_with_a_first_version(run, tmp_path, cppmill):

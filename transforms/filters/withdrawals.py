@@ -19,8 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.manifests import parse_unique_json
 
-from schemas.digests import canonical_json, parse_json
+from schemas.digests import HEX_DIGEST, canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import read_regular
 from schemas.places import is_remote
@@ -79,11 +80,11 @@ class Withdrawals:
             IntegrityError: If it is not one.
         """
         try:
-            value = parse_json(data)
+            value = parse_unique_json(data)
             if value.pop("format") != WITHDRAWN_FORMAT or value.keys() != set(KINDS):
                 raise ValueError("other keys or another format")
             entries = {kind: frozenset(map(str, value[kind])) for kind in KINDS}
-            if any(len(text) != 64 for texts in entries.values() for text in texts):
+            if not all(HEX_DIGEST.fullmatch(text) for texts in entries.values() for text in texts):
                 raise ValueError("an entry is no SHA-256")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(

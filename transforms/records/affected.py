@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json
+from schemas.errors import IntegrityError
+from schemas.options import FILE_DIGEST
 from schemas.printing import count
 from schemas.reasons import Column
 from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
-from transforms.filters.withdrawals import Withdrawals, read_columns
+from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_columns, withdrawn_in
 from transforms.records.receipts import RECEIPT, read_receipt
-from transforms.records.record import read_record
+from transforms.records.record import check_form, read_record, reads_record
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 
@@ -33,21 +38,58 @@ class Holding:
         version: Its name.
         receipt: The digest of its receipt.
         dataset: The digest of its dataset.
-        documents: How many of its documents are in the list.
+        documents: How many of its documents are in the list; None if they cannot be looked at.
+        problem: Why not.
         is_there: Whether it is in the store still.
     """
 
     version: str
     receipt: str
     dataset: str
-    documents: int
+    documents: int | None
+    problem: str = ""
     is_there: bool = True
+
+    @property
+    def detail(self) -> str:
+        """How many withdrawn documents it has, in words."""
+        return (
+            count(self.documents, "withdrawn document") if self.documents is not None else f"not known: {self.problem}"
+        )
 
     @property
     def line(self) -> str:
         """One line for people."""
         gone = "" if self.is_there else " (deleted from the store)"
-        return f"{self.version}: {count(self.documents, 'withdrawn document')}{gone}, dataset {self.dataset}"
+        return f"{self.version}: {self.detail}{gone}, dataset {self.dataset}"
+
+
+def known_withdrawals(versions: Versions) -> Withdrawals | None:
+    """Return what was withdrawn from a store: its list, and those of its versions, as no entry is ever taken back.
+
+    Raises:
+        IntegrityError: If the list of the store is none.
+    """
+    lists = [withdrawn_in(versions.folder)]
+    for name in versions.names:
+        with suppress(IntegrityError):  # `verify` says so of the version
+            lists.append(withdrawn_in(versions.out(name)))
+    found = [withdrawals for withdrawals in lists if withdrawals is not None]
+    return reduce(or_, found) if found else None
+
+
+def check_own_list(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
+    """Check that the list of a version is the one that its receipt names: without it, documents could come back.
+
+    Raises:
+        IntegrityError: If it is missing, or another one.
+    """
+    said, found = receipt["configs"]["ingest"].get("withdrawn"), withdrawn_in(out)
+    if said != (None if found is None else f"{FILE_DIGEST}{found.digest}"):
+        raise IntegrityError(
+            f"{out.where(WITHDRAWN)}: missing, or not the list {said} that the receipt names; restore it, as documents "
+            "that were withdrawn could come back"
+        )
 
 
 def listed_rows(out: OutputFolder, withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:
@@ -76,29 +118,58 @@ def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
 
 
 def _documents(out: OutputFolder) -> Iterator[pa.Table]:
-    """Yield what names the documents of a run, a table per shard."""
-    for name in out.files("documents"):
+    """Yield what names the documents of a run, a table per shard.
+
+    Raises:
+        IntegrityError: If a shard is missing, or not the one that the receipt names: it may lack documents.
+    """
+    for name, digest in sorted(read_receipt(out)["files"].items()):
         if name.startswith(DOCUMENTS_PREFIX):
+            if out.digest(name) != digest:
+                raise IntegrityError(f"{out.where(name)}: missing, or not the file that the receipt names")
             yield read_columns(out, name)
 
 
 def find_holdings(versions: Versions, withdrawals: Withdrawals) -> list[Holding]:
-    """Return every finished version with the number of its withdrawn documents, and those that are remembered."""
-    found = {}
+    """Return every finished version with the number of its withdrawn documents, and those that are remembered.
+
+    Raises:
+        IntegrityError: If what is remembered is no such record, or the list names fewer documents of a version than are
+            remembered, although entries are only added.
+    """
+    remembered, found = _remembered(versions), list[Holding]()
     for name in versions.names:
         out = versions.out(name)
         if out.exists(RECEIPT):
-            receipt = read_receipt(out)
-            documents = sum(1 for _ in listed_rows(out, withdrawals))
-            found[receipt["digest"]] = Holding(
-                version=name, receipt=receipt["digest"], dataset=receipt["dataset"]["digest"], documents=documents
+            found.append(_hold(out, name, withdrawals))
+    before = {(holding.receipt, holding.version): holding.documents for holding in remembered}
+    for number, holding in enumerate(found):
+        known = before.get((holding.receipt, holding.version))
+        if known is not None and holding.documents is None:
+            found[number] = replace(holding, documents=known)
+        elif known is not None and holding.documents is not None and holding.documents < known:
+            raise IntegrityError(
+                f"{versions.folder.where(WITHDRAWN)}: it names {holding.documents} documents of {holding.version}, "
+                f"and {AFFECTED} remembers {known}; entries were lost, so restore the list"
             )
-    gone = {
-        digest: Holding(receipt=digest, is_there=False, **facts)
-        for digest, facts in _remembered(versions).items()
-        if digest not in found
-    }
-    return sorted([*found.values(), *gone.values()], key=lambda holding: holding.version)
+    there = {(holding.receipt, holding.version) for holding in found}
+    gone = (holding for holding in remembered if (holding.receipt, holding.version) not in there)
+    return sorted([*found, *gone], key=lambda holding: holding.version)
+
+
+def _hold(out: OutputFolder, name: str, withdrawals: Withdrawals) -> Holding:
+    """Return a finished version with the number of its withdrawn documents, or why it is not known."""
+    documents, problem, receipt = None, "", dict[str, Any]()
+    try:
+        receipt = read_receipt(out)
+        out.load_digests()
+        documents = sum(1 for _ in listed_rows(out, withdrawals))
+    except IntegrityError as error:
+        problem = str(error)
+    dataset = receipt.get("dataset", {"digest": ""})["digest"]
+    return Holding(
+        version=name, receipt=receipt.get("digest", ""), dataset=dataset, documents=documents, problem=problem
+    )
 
 
 def record_affected(versions: Versions, withdrawals: Withdrawals) -> list[Holding]:
@@ -106,7 +177,7 @@ def record_affected(versions: Versions, withdrawals: Withdrawals) -> list[Holdin
     holdings = find_holdings(versions, withdrawals)
     datasets = {
         holding.receipt: {"version": holding.version, "dataset": holding.dataset, "documents": holding.documents}
-        for holding in holdings
+        for holding in [*_remembered(versions), *holdings]
         if holding.documents
     }
     if datasets:
@@ -114,8 +185,11 @@ def record_affected(versions: Versions, withdrawals: Withdrawals) -> list[Holdin
     return holdings
 
 
-def _remembered(versions: Versions) -> Mapping[str, dict[str, Any]]:
+def _remembered(versions: Versions) -> list[Holding]:
     advice = "remove it: only what it says of deleted versions is lost"
     known = read_record(versions.folder, AFFECTED, kind="record", record_format=AFFECTED_FORMAT, advice=advice)
-    datasets: Mapping[str, dict[str, Any]] = {} if known is None else known["datasets"]
-    return datasets
+    if known is None:
+        return []
+    with reads_record(versions.folder.where(AFFECTED), kind="record"):
+        check_form(known, {"datasets": {"": {"version": str, "dataset": str, "documents": int}}})
+        return [Holding(receipt=digest, is_there=False, **facts) for digest, facts in known["datasets"].items()]

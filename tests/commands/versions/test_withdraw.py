@@ -11,6 +11,7 @@ from cppmill_core.loader import Loader
 from pipelines.tokenizers.texts import read_texts
 from schemas.options import IngestOptions
 from tests.prepared import SourcesAndStore
+from tests.signing import rewrite
 
 GONE = "numpy/numpy/npy_math.h"
 
@@ -82,6 +83,69 @@ def check_affected(store, folder, cppmill):
     yes, no, unknown = ("affected", 1), ("not affected", 0), ("not known", None)
     expected = {"v000001": yes, "export": yes, "early": no, "late": yes, "packed": yes, "other": unknown}
     assert found == expected
+
+
+@pytest.fixture
+def withdrawn(store, tmp_path, cppmill):
+    """The store with a second version, without a document of the first."""
+    (tmp_path / "paths.txt").write_text(f"{GONE}\n")
+    options = ("--paths", tmp_path / "paths.txt", "--keep", "2", "--no-drift")
+    cppmill("withdraw", store.place, *options[:-1], "--source", store.sources)
+    return store
+
+
+def affected(store, cppmill, *, check=True):
+    done = cppmill("affected", store.place, "--json", check=check)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    verdicts = {line["place"]: (line["verdict"], line["documents"]) for line in found if "place" in line}
+    return verdicts, done.stdout + done.stderr
+
+
+def test_what_was_withdrawn_does_not_come_back_with_a_list_that_is_lost(withdrawn, cppmill):
+    out = withdrawn.out("v000002")
+    for place in (withdrawn.place, out):
+        (place / "withdrawn.json").unlink()
+    done = cppmill(*withdrawn.command, check=False)
+    assert done.returncode == 1
+    assert f"{out}/withdrawn.json: missing, or not the list sha256:" in done.stderr
+
+
+def test_lists_of_all_versions_count(withdrawn, cppmill):
+    (withdrawn.place / "withdrawn.json").unlink()
+    (withdrawn.place / "current").unlink()
+    (withdrawn.place / "current").symlink_to("versions/v000001")
+    assert affected(withdrawn, cppmill)[0]["v000001"] == ("affected", 1)
+    cppmill(*withdrawn.command, "--no-drift")
+    assert GONE not in documents(withdrawn.out("v000003"))
+
+
+@pytest.mark.parametrize("damage", ["receipt", "documents"])
+def test_a_version_that_cannot_be_looked_at_is_not_called_free_of_withdrawn_documents(withdrawn, cppmill, damage):
+    out, memory = withdrawn.out("v000001"), withdrawn.place / "affected.json"
+    if damage == "receipt":
+        (out / "receipt.json").unlink()
+        shutil.copy(withdrawn.out("v000002") / "receipt.json", out)
+        assert affected(withdrawn, cppmill)[0]["v000001"] == ("affected", 1)  # as it was remembered
+    else:
+        next(out.glob("documents/part-*")).unlink()
+        assert affected(withdrawn, cppmill)[0]["v000001"] == ("affected", 1)
+    memory.unlink()
+    assert affected(withdrawn, cppmill)[0]["v000001"] == ("not known", None)
+
+
+def test_a_list_that_names_less_than_is_remembered_is_refused(withdrawn, cppmill):
+    for place in (withdrawn.place, withdrawn.out("v000002")):
+        rewrite(place / "withdrawn.json", lambda value: value.update(paths=[]))
+    _, said = affected(withdrawn, cppmill, check=False)
+    assert "it names 0 documents of v000001, and affected.json remembers 1" in said
+
+
+@pytest.mark.parametrize("facts", [{}, {"version": 3, "dataset": "", "documents": 1}], ids=str)
+def test_a_memory_that_is_none_is_named_in_one_line(withdrawn, cppmill, facts):
+    rewrite(withdrawn.place / "affected.json", lambda value: value.update(datasets={64 * "0": facts}))
+    _, said = affected(withdrawn, cppmill, check=False)
+    assert f"{withdrawn.place}/affected.json: not laid out as a record" in said
+    assert "Traceback" not in said
 
 
 def test_what_cannot_be_withdrawn_is_said(store, tmp_path, cppmill):

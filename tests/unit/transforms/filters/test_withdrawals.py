@@ -48,6 +48,9 @@ def test_a_list_comes_back_from_its_bytes_which_name_nothing():
 def test_what_is_no_list_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="withdrawn.json: cannot be read"):
         read_withdrawals(str(tmp_path / "withdrawn.json"))
-    for data in (b"[]", b'{"format":"cppmill-withdrawn-1"}', Withdrawals().to_bytes().replace(b"[]", b'["x"]', 1)):
+    data = Withdrawals.of({"paths": ["a"]}).to_bytes()
+    others = [b"[]", b'{"format":"cppmill-withdrawn-1"}', Withdrawals().to_bytes().replace(b"[]", b'["x"]', 1)]
+    others += [Withdrawals().to_bytes().replace(b"[]", f'["{64 * "z"}"]'.encode(), 1), data[:-1] + b',"paths":[]}']
+    for data in others:
         with pytest.raises(IntegrityError, match="not a list of format cppmill-withdrawn-1"):
             Withdrawals.from_bytes(data, where="list")
