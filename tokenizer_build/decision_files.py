@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.errors import ConfigError
 from tokenizer_build.decisions import Decision
 
 DECISIONS_PARQUET = "decisions.parquet"
@@ -47,6 +48,23 @@ def write_decisions(decisions: Iterable[Decision], morphemes: Iterable[Decision]
     rows = decision_rows(decisions, morphemes)
     pq.write_table(pa.Table.from_pylist(rows, schema=DECISIONS), out / DECISIONS_PARQUET, compression="zstd")
     (out / DECISIONS_TXT).write_text("".join(decision_lines(rows)), encoding="utf-8", newline="")
+
+
+def read_kept(folder: Path) -> set[str]:
+    """Return the tokens that the decisions beside a tokenizer keep; none if there are no decisions.
+
+    Raises:
+        ConfigError: If there is no such table in the file.
+    """
+    path = folder / DECISIONS_PARQUET
+    if not path.is_file():
+        return set()
+    try:
+        rows = pq.read_table(path, columns=["token", "decision"], partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); restore it, or build again") from error
+    columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("token", "decision")]
+    return {token for token, decision in zip(*columns, strict=True) if decision == KEPT}
 
 
 def decision_rows(decisions: Iterable[Decision], morphemes: Iterable[Decision]) -> list[dict[str, Any]]:

@@ -341,24 +341,29 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
             )
 
 
-def check_complete(directory: Path, tokenizer: Path, token_bytes: Callable[[int], bytes | None]) -> None:
+def check_complete(
+    directory: Path, tokenizer: Path, token_bytes: Callable[[int], bytes | None], *, kept: Collection[str] = ()
+) -> None:
     """Refuse a tokenizer whose manifest leaves out a fixed token that it has: its id would not be pinned.
 
-    In bands that a scan may cut, a learned token can have the id of a name that was cut; there, only tokens of earlier
-    releases are looked for.
+    In bands that a scan may cut, a learned token can have the id of a name that was cut. There, only tokens are looked
+    for that cannot be cut, of earlier releases or by the vocabulary, and those that the decisions beside the tokenizer
+    keep.
 
     Args:
         directory: The vocabulary folder.
         tokenizer: The tokenizer directory.
         token_bytes: Returns the bytes of an id of the loaded tokenizer.
+        kept: The tokens that its build kept, by its decisions.
 
     Raises:
         VocabularyConfigError: For the first token that is left out.
     """
     named = {token["id"] for token in parse_json((tokenizer / "manifest.json").read_bytes())["tokens"]}
-    locked = read_lock(directory).binding.by_token
-    for token in read_vocabulary(directory).tokens:
-        is_cut = token.band.name in (DOMAIN, MORPHEMES) and token.token not in locked
+    vocabulary = read_vocabulary(directory)
+    uncut = {*kept, *vocabulary.kept, *read_lock(directory).binding.by_token}
+    for token in vocabulary.tokens:
+        is_cut = token.band.name in (DOMAIN, MORPHEMES) and token.token not in uncut
         if token.id not in named and not is_cut and token_bytes(token.id) == token.token.encode():
             raise VocabularyConfigError(
                 f"{tokenizer}: id {token.id} is {token.token!r}, and its manifest leaves it out of the fixed tokens; "

@@ -28,6 +28,7 @@ from tokenizer_build.compare.diff import (
     describe_diff,
     read_ids,
 )
+from tokenizer_build.decision_files import read_kept
 from tokenizer_build.lint import Finding, lint_vocabulary
 from tokenizer_build.lock import check_built_from, check_complete, release_vocabulary
 from tokenizer_build.own import Addition, add_tokens, init_vocabulary
@@ -100,7 +101,7 @@ def release(directory: Path, tokenizer: Path, version: str) -> int:
     for name, reason in find_foreign_contents(tokenizer, loaded):
         raise ConfigError(f"--tokenizer {tokenizer}: {name}: {reason}; restore the directory, or build again")
     check_built_from(directory, tokenizer)
-    check_complete(directory, tokenizer, loaded.token_bytes)
+    check_complete(directory, tokenizer, loaded.token_bytes, kept=read_kept(tokenizer))
     return release_vocabulary(directory, tokenizer, version)
 
 

@@ -243,6 +243,18 @@ def test_a_learned_token_in_a_band_of_its_own_is_not_released(promise, directory
     assert not added
 
 
+def test_a_name_that_the_build_kept_and_the_manifest_leaves_out_is_missed_by_a_release(promise, cppmill, tmp_path):
+    found = []
+
+    def drop(promises):
+        found.append(next(token for token in promises["tokens"] if token["band"] == "domain"))
+        promises["tokens"].remove(found[0])
+
+    said, added = release(promise(drop), cppmill, tmp_path)
+    assert f"id {found[0]['id']} is {found[0]['token']!r}, and its manifest leaves it out of the fixed tokens" in said
+    assert not added
+
+
 def test_a_fixed_token_that_the_manifest_leaves_out_is_missed_by_a_release(promise, cppmill, tmp_path):
     def drop(promises):
         promises["tokens"] = [token for token in promises["tokens"] if token["id"] != 66]
