@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from schemas.digests import canonical_json, parse_json, sha256_json
+from schemas.digests import canonical_json, parse_json, same_json, sha256_json
 from schemas.errors import IntegrityError
+from schemas.ledger import Ledger
 from schemas.reasons import Dead
 from schemas.tables import DATA_FORMAT_VERSION
 
@@ -64,6 +65,19 @@ TOKENIZER_STAGES = (Stage.SCAN, Stage.BUILD)
 
 DOCUMENTS_PREFIX, REJECTS_PREFIX = "documents/part-", "documents/rejects-"
 """How the names of the outputs of ingest begin."""
+
+_NUMBERS = ("documents", "bytes", "tokens", "max_token_id")
+_PROVED = ("tokens", "documents")
+_DATASET = frozenset(_NUMBERS)
+_ALTERATIONS = frozenset({"altered", "redacted", "licenses"})
+_TOTALS: dict[Stage, tuple[frozenset[str], frozenset[str]]] = {
+    Stage.INGEST: (frozenset({"documents", "bytes"}), _ALTERATIONS),
+    Stage.SCAN: (frozenset(), frozenset()),
+    Stage.BUILD: (frozenset(), frozenset()),
+    Stage.TOKENIZE: (_DATASET | {"control_text"}, frozenset()),
+    Stage.VALIDATE: (_DATASET | {"dataset_digest", "corpus_digest"}, frozenset({"lost"})),
+}
+"""The totals of units of these stages: those that each has, and those that one may have."""
 
 EXPORT_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.SHARDS, Stage.SEQUENCES))
 """Where exports write, below their own folder."""
@@ -204,6 +218,58 @@ class UnitReceipt:
             is_empty = output.num_bytes == 0 and output.path.endswith(".parquet")
             if is_empty or output.num_bytes < 0 or output.rows < 0:
                 raise ValueError(f"outputs: no file has {output.num_bytes} bytes and {output.rows} rows: {output.path}")
+
+    def check_facts(self, *, where: str) -> None:
+        """Check that its stage writes such a receipt, and that it says nothing twice in two ways, before it is used.
+
+        Args:
+            where: Its file, for the message.
+
+        Raises:
+            IntegrityError: Naming what contradicts the rest.
+        """
+        try:
+            self._check_facts()
+        except (ValueError, KeyError, TypeError, AttributeError, IntegrityError) as error:
+            raise IntegrityError(f"{where}: no unit of {self.stage} writes this receipt ({error})") from error
+
+    def _check_facts(self) -> None:
+        paths = [output.path for output in self.outputs]
+        if len(set(paths)) < len(paths):
+            raise ValueError("outputs: a file is there twice")
+        known = _TOTALS.get(self.stage)
+        if known is not None and not known[0] <= self.totals.keys() <= known[0] | known[1]:
+            raise ValueError(f"totals: they are {', '.join(sorted(self.totals))}")
+        if any(type(self.totals.get(name, 0)) is not int for name in _NUMBERS):
+            raise TypeError("totals: a number is none")
+        if self.stage is Stage.INGEST:
+            self._check_ingested()
+        elif self.ledger and known is not None:
+            raise ValueError(f"ledger: a unit of {self.stage} has none")
+        if self.stage is Stage.TOKENIZE and (
+            len(self.inputs) != 1 or [output.rows for output in self.outputs] != [self.totals["documents"]]
+        ):
+            raise ValueError("it is not of one documents shard, with a row for each document")
+        if self.stage is Stage.VALIDATE and (self.outputs or len(self.inputs) != len(_PROVED)):
+            raise ValueError("it is not a proof of a token shard from a documents shard")
+
+    def _check_ingested(self) -> None:
+        """Compare ledger, totals and rows of a unit of ingest."""
+        if self.inputs:
+            raise ValueError(f"inputs: a unit of {self.stage} has none")
+        found = Ledger.from_json(self.ledger, where="ledger")
+        for tally in (found.documents, found.num_bytes):
+            if any(type(amount) is not int or amount < 0 for _, _, amount in tally.entries()):
+                raise TypeError("ledger: a number is none")
+        if not same_json(found.to_json(), self.ledger):
+            raise ValueError("ledger: it has other keys or numbers than a ledger")
+        rows = sum(output.rows for output in self.outputs if output.path.startswith(DOCUMENTS_PREFIX))
+        others = sum(output.rows for output in self.outputs) - rows
+        kept, num_bytes = self.totals["documents"], self.totals["bytes"]
+        said = {"documents": kept, "bytes": num_bytes, "rows": rows, "rejects": others}
+        counted = {"documents": found.documents.kept, "bytes": found.num_bytes.kept, "rows": found.documents.kept}
+        if not same_json(said, {**counted, "rejects": found.documents.total - found.documents.kept}):
+            raise ValueError("its totals, rows and ledger differ")
 
 
 def is_sealed(data: bytes) -> bool:

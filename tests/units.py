@@ -15,8 +15,8 @@ class Settings:
 
 
 def unit(number):
-    """A unit of tokenize, labelled by its number."""
-    return Unit(stage=Stage.TOKENIZE, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
+    """A unit of an export, labelled by its number."""
+    return Unit(stage=Stage.SHARDS, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
 
 
 def done(unit):

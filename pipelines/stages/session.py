@@ -220,7 +220,8 @@ class Session(Generic[Config]):
         """Return a unit receipt by its path, as it was left by an earlier command; advice is as for its bytes.
 
         Raises:
-            IntegrityError: If it is missing or damaged, or not the one that the record of the run names.
+            IntegrityError: If it is missing, damaged or contradicts itself, or is not the one that the record of the
+                run names.
         """
         where = self.out.where(name)
         try:
@@ -233,6 +234,7 @@ class Session(Generic[Config]):
         except UnsealedError:
             if receipt.stage not in TOKENIZER_STAGES:  # what a tokenizer was built from is kept, as its ids are
                 raise
+        receipt.check_facts(where=where)
         return receipt
 
     def _index(self, stage: Stage) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
+from tests.signing import seal
 from transforms.storage.folder import OutputFolder
 
 
@@ -63,6 +64,46 @@ CHANGES = {
     "key": ("tokens", lambda value: value.update(key="0" * 64)),
     "type": ("tokens", lambda value: value.update(totals=[])),
 }
+
+
+def without(*names):
+    """Return a change that removes a key below others."""
+
+    def change(value):
+        for name in names[:-1]:
+            value = value[name]
+        del value[names[-1]]
+
+    return change
+
+
+CONTRADICTIONS = {
+    "a total of documents": ("documents", lambda value: value["totals"].update(documents=7)),
+    "no total": ("documents", without("totals", "bytes")),
+    "truth for a number": ("documents", lambda value: value["ledger"]["documents"].update(duplicate=True)),
+    "half a ledger": ("documents", without("ledger", "bytes", "dead")),
+    "inputs of documents": ("documents", lambda value: value["inputs"].update(extra="")),
+    "one more total of documents": ("documents", lambda value: value["totals"].update(extra=1)),
+    "rows": ("documents", lambda value: value["outputs"][0].update(rows=1)),
+    "a file twice": ("documents", lambda value: value["outputs"].append(value["outputs"][-1])),
+    "size of a file": ("tokens", lambda value: value["outputs"][0].update(num_bytes=7)),
+    "no file": ("tokens", lambda value: value.update(outputs=[])),
+    "no input": ("tokens", lambda value: value.update(inputs={})),
+    "a ledger of tokens": ("tokens", lambda value: value.update(ledger={"extra": 1})),
+    "one more total": ("proofs", lambda value: value["totals"].update(extra=1)),
+    "a proof without a digest": ("proofs", without("totals", "dataset_digest")),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_unit_receipt_that_contradicts_itself_is_made_again_though_every_digest_is_true(copied_run, cppmill, name):
+    before, (folder, change) = copied_run.tree(), CONTRADICTIONS[name]
+    path = unit_receipts(copied_run.out, folder)[0]
+    rewrite(path, change)
+    rewrite(path, seal)
+    sign(copied_run.out)
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
 
 
 @pytest.mark.parametrize(

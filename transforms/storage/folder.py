@@ -202,7 +202,14 @@ class OutputFolder:
             receipt = self.read_receipt(unit)
         except (FileNotFoundError, IntegrityError):
             return None
-        return receipt if all(self.digest(output.path) == output.sha256 for output in receipt.outputs) else None
+        return receipt if all(map(self._is_whole, receipt.outputs)) else None
+
+    def _is_whole(self, output: OutputFile) -> bool:
+        """Return whether a file has the size and the digest that a receipt says."""
+        status = self.store.status(output.path)
+        if status is None or status.num_bytes != output.num_bytes:
+            return False
+        return self._digest(output.path, status) == output.sha256
 
     def read_receipt(self, unit: Unit) -> UnitReceipt:
         """Return the unit's receipt, whatever became of its outputs.
@@ -215,6 +222,7 @@ class OutputFolder:
         data, where = self.read_receipt_bytes(name), self.where(name)
         receipt = UnitReceipt.from_bytes(data, where=where)
         self.check_recorded(name, data)
+        receipt.check_facts(where=where)
         if (receipt.stage, receipt.key) != (unit.stage, unit.key):
             raise IntegrityError(f"{where}: it is the receipt of the {receipt.stage} unit {receipt.key}")
         planned = unit.payload.get("inputs")

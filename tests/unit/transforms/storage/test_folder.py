@@ -16,7 +16,7 @@ from transforms.storage.folder import OutputFolder
 
 
 def a_unit(key="a" * 64):
-    return Unit(stage=Stage.TOKENIZE, key=key, num_bytes=3, label="unit", payload={})
+    return Unit(stage=Stage.SHARDS, key=key, num_bytes=3, label="unit", payload={})
 
 
 def test_a_published_file_is_described_truly(out):
@@ -76,7 +76,7 @@ def test_a_writer_that_fails_leaves_nothing(out):
 
 def test_a_receipt_counts_only_while_its_outputs_are_intact(out):
     output = out.publish_bytes("tokens/part-0.parquet", b"abc")
-    out.publish_receipt(UnitReceipt(stage=Stage.TOKENIZE, key=a_unit().key, outputs=(output,), totals={}))
+    out.publish_receipt(UnitReceipt(stage=Stage.SHARDS, key=a_unit().key, outputs=(output,), totals={}))
     assert out.find_receipt(a_unit()) is not None
     assert out.find_receipt(a_unit("b" * 64)) is None
     out.publish_bytes(output.path, b"abd")
@@ -88,10 +88,10 @@ def test_a_receipt_counts_only_while_its_outputs_are_intact(out):
 def test_a_unit_whose_files_are_damaged_publishes_them_again_once_withdrawn(out):
     name = f"tokens/part-{a_unit().key}.parquet"
     damaged = out.publish_bytes(name, b"abd")
-    out.publish_receipt(UnitReceipt(stage=Stage.TOKENIZE, key=a_unit().key, outputs=(damaged,), totals={}))
+    out.publish_receipt(UnitReceipt(stage=Stage.SHARDS, key=a_unit().key, outputs=(damaged,), totals={}))
     out.withdraw([a_unit(), a_unit("b" * 64)])
     output = out.publish_bytes(name, b"abc")
-    out.publish_receipt(UnitReceipt(stage=Stage.TOKENIZE, key=a_unit().key, outputs=(output,), totals={"tokens": 1}))
+    out.publish_receipt(UnitReceipt(stage=Stage.SHARDS, key=a_unit().key, outputs=(output,), totals={"tokens": 1}))
     receipt = out.find_receipt(a_unit())
     assert receipt is not None
     assert (receipt.totals, out.read_bytes(name)) == ({"tokens": 1}, b"abc")
