@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cppmill_core import CoreError, InvalidInputError
+from cppmill_core.manifests import parse_unique_json
 from cppmill_core.masks import Mask
 from cppmill_core.masks.receipts import make_mask_receipt, verify_mask_receipt
 from cppmill_core.working_set import WorkingSet
 
 from configs.outputs import check_file
 from pipelines.tokenizers.codec import load_tokenizer
-from schemas.digests import canonical_json, parse_json
+from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import read_regular, write_file
 from tokenizer_build.compare.diff import read_ids
@@ -147,7 +148,7 @@ def _proved(receipt: dict[str, Any], mask: Mask) -> Iterator[str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = parse_json(read_regular(path))
+        value = parse_unique_json(read_regular(path))
     except (OSError, ValueError) as error:
         raise ConfigError(f"--check {path}: not a receipt ({error})") from error
     return value

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.manifests import BOS, EOS, parse_unique_json
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.subset_values import check_ids, check_tokenizer, read_tokenizer
 
 __all__ = ["FORMAT", "WorkingSet", "ids_digest", "logit_mask", "torch_logit_mask"]
 
 FORMAT = "cppmill-working-set-1"
+
+_KEYS = {"format", "tokenizer", "dataset", "projects", "platforms", "namespaces", "coverage", "always"}
+_KEYS |= {"ids", "ids_sha256"}
+
+_ROUNDED = 1e-9
+"""How far a share may be from the quotient that it stands for."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +66,25 @@ class WorkingSet:
 
         Raises:
             OSError: If the file cannot be read.
-            CorruptDataError: If it is not a working set, has ids beyond its vocabulary, or others than its digest says.
+            CorruptDataError: If it is not a working set, has ids beyond its vocabulary, or others than its digest says,
+                contradicts itself, or lacks ids that the tokenizer needs to spell any text.
             InvalidInputError: If it is for another tokenizer.
         """
         try:
-            value = json.loads(Path(path).read_bytes())
+            value = parse_unique_json(Path(path).read_bytes())
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
+            if strange := sorted(value.keys() - _KEYS):
+                raise ValueError(f"the key {strange[0]!r}")
             digest, size = read_tokenizer(value)
             check_tokenizer(tokenizer, digest, size, where=f"{path}: a working set")
-            ids, reached = check_ids(value["ids"], size), value["coverage"]["reached"]
+            ids, reached = check_ids(value["ids"], size), _check_coverage(value["coverage"])
             if not ids:
                 raise ValueError("no ids")
-            if type(reached) not in (int, float) or not 0 <= reached <= 1:
-                raise ValueError(f"a coverage of {reached!r}")
             if ids_digest(ids) != value["ids_sha256"]:
                 raise ValueError("the ids do not match ids_sha256")
+            if not isinstance(tokenizer, str) and tokenizer is not None:
+                _check_always(ids, tokenizer)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptDataError(f"{path}: not a working set of format {FORMAT} ({error}); write it again") from error
         return cls(ids=tuple(ids), tokenizer=digest, vocab_size=size, coverage=reached)
@@ -86,6 +96,42 @@ class WorkingSet:
     def torch_mask(self, size: int | None = None, **options: Any) -> Any:  # noqa: ANN401 - an optional package
         """Return `torch_logit_mask` of the ids; `size` is the length of the logits, `vocab_size` by default."""
         return torch_logit_mask(self.ids, self.vocab_size if size is None else size, **options)
+
+
+def _check_coverage(coverage: Any) -> float:  # noqa: ANN401 - any JSON value
+    """Return the share of the tokens that is covered.
+
+    Raises:
+        ValueError: If it is not that of the numbers.
+    """
+    asked, reached, tokens, covered = (coverage[name] for name in ("asked", "reached", "tokens", "covered_tokens"))
+    if type(tokens) is not int or type(covered) is not int or not 0 <= covered <= tokens:
+        raise ValueError(f"{covered!r} of {tokens!r} tokens covered")
+    if any(type(share) not in (int, float) or not 0 <= share <= 1 for share in (asked, reached)):
+        raise ValueError(f"a coverage of {reached!r}, of {asked!r} asked for")
+    if abs(reached - (covered / tokens if tokens else 1)) > _ROUNDED:
+        raise ValueError(f"a coverage of {reached!r} by {covered:,} of {tokens:,} tokens")
+    return float(reached)
+
+
+def _check_always(ids: Sequence[int], tokenizer: AnyTokenizer) -> None:
+    """Check that the bytes, and what begins and ends documents, are among the ids: else some texts cannot be written.
+
+    Raises:
+        ValueError: Naming the first that is missing.
+    """
+    there = set(ids)
+    needed = {
+        id_: repr(token)
+        for id_ in range(tokenizer.vocab_size)
+        if (token := tokenizer.token_bytes(id_)) is not None and len(token) == 1
+    }
+    for name in (BOS, EOS):
+        with suppress(InvalidInputError):  # some tokenizers have none
+            needed[tokenizer.control_id(name)] = name
+    for id_, name in sorted(needed.items()):
+        if id_ not in there:
+            raise ValueError(f"it lacks the id {id_} of {name}, which every working set has")
 
 
 def logit_mask(ids: Sequence[int], size: int) -> npt.NDArray[np.float32]:

@@ -225,6 +225,26 @@ def test_a_receipt_is_of_one_checkpoint_and_one_mask(tmp_path: Path) -> None:
         verify_mask_receipt(receipt, save(path, SOFT, (2,)), SOFT, STAMP)
     with pytest.raises(cppmill_core.InvalidInputError, match="'cppmill-mask-receipt-1' is known"):
         verify_mask_receipt(receipt | {"format": "other"}, path, SOFT, STAMP)
+    save(path, SOFT, LEARNED)
+    with pytest.raises(cppmill_core.InvalidInputError, match="the key 'loss', which no receipt has"):
+        verify_mask_receipt(receipt | {"loss": 0.1}, path, SOFT, STAMP)
+
+
+def test_a_bias_of_whole_numbers_is_none_though_its_bytes_are_those_of_the_mask(tmp_path: Path) -> None:
+    base, path = save(tmp_path / "base.safetensors"), save(tmp_path / "tuned.safetensors", SOFT, LEARNED)
+    tensors = safetensors.numpy.load_file(path)
+    tensors["lm_head.logit_mask.bias"] = tensors["lm_head.logit_mask.bias"].view(np.int32)
+    safetensors.numpy.save_file(tensors, path)
+    stamp(path, STAMP)
+    with pytest.raises(cppmill_core.VocabularyError, match="is of I32; a bias is of F32, F16, BF16"):
+        make_mask_receipt(path, SOFT, STAMP, base=base)
+
+
+def test_a_key_of_a_mask_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    text = json.dumps(SOFT.to_json()).replace("{", '{"biases": [], ', 1)
+    (tmp_path / "mask.json").write_text(text)
+    with pytest.raises(cppmill_core.CorruptDataError, match="the key 'biases' is there twice"):
+        Mask.load(tmp_path / "mask.json")
 
 
 def test_torch_is_imported_for_torch_masks_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 from cppmill_core.working_set import FORMAT, WorkingSet, ids_digest, logit_mask, torch_logit_mask
 
 IDS = [1, 5, 9]
+COVERAGE = {"asked": 0.5, "reached": 0.5, "tokens": 4, "covered_tokens": 2}
 
 
 def write(path: Path, **changes: Any) -> Path:
@@ -21,7 +22,7 @@ def write(path: Path, **changes: Any) -> Path:
         "ids": IDS,
         "ids_sha256": ids_digest(IDS),
         "tokenizer": {"digest": "ab" * 32, "vocab_size": 12},
-        "coverage": {"reached": 0.5},
+        "coverage": COVERAGE,
     }
     path.write_text(json.dumps(value | changes))
     return path
@@ -76,7 +77,36 @@ def test_ids_that_no_tokenizer_gives_are_refused(tmp_path: Path, ids: Any) -> No
 @pytest.mark.parametrize("reached", [1.5, -0.1, "all", True, None])
 def test_a_coverage_that_is_no_share_is_refused(tmp_path: Path, reached: object) -> None:
     with pytest.raises(cppmill_core.CorruptDataError, match="a coverage of"):
-        WorkingSet.load(write(tmp_path / "set.json", coverage={"reached": reached}))
+        WorkingSet.load(write(tmp_path / "set.json", coverage={**COVERAGE, "reached": reached}))
+
+
+@pytest.mark.parametrize(
+    "false", [{"covered_tokens": 3}, {"tokens": 5}, {"covered_tokens": 5}, {"tokens": True}], ids=str
+)
+def test_a_coverage_that_its_numbers_do_not_give_is_refused(tmp_path: Path, false: dict[str, object]) -> None:
+    with pytest.raises(cppmill_core.CorruptDataError, match="cover"):
+        WorkingSet.load(write(tmp_path / "set.json", coverage={**COVERAGE, **false}))
+
+
+def test_a_key_that_no_working_set_has_and_one_that_is_there_twice_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(cppmill_core.CorruptDataError, match="the key 'extra'"):
+        WorkingSet.load(write(tmp_path / "set.json", extra=1))
+    text = write(tmp_path / "set.json").read_text()
+    (tmp_path / "set.json").write_text(text.replace("{", '{"ids": [2], ', 1))
+    with pytest.raises(cppmill_core.CorruptDataError, match="the key 'ids' is there twice"):
+        WorkingSet.load(tmp_path / "set.json")
+
+
+def test_a_working_set_without_a_byte_of_its_tokenizer_is_refused(tmp_path: Path) -> None:
+    def control_id(name: str) -> int:
+        raise cppmill_core.InvalidInputError(name)
+
+    texts = {1: b"a", 5: b"b", 9: b"ab", 10: b"c"}
+    tokenizer: Any = SimpleNamespace(digest="ab" * 32, vocab_size=12, token_bytes=texts.get, control_id=control_id)
+    with pytest.raises(cppmill_core.CorruptDataError, match="it lacks the id 10 of b'c', which every working set has"):
+        WorkingSet.load(write(tmp_path / "set.json"), tokenizer=tokenizer)
+    del texts[10]
+    assert WorkingSet.load(write(tmp_path / "set.json"), tokenizer=tokenizer).ids == (1, 5, 9)
 
 
 def test_a_working_set_of_another_size_than_its_tokenizer_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ Needs numpy.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
-from cppmill_core.manifests import ranges
+from cppmill_core.manifests import parse_unique_json, ranges
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.subset_values import check_ranges, check_tokenizer, read_tokenizer, same_values
 
@@ -110,7 +109,7 @@ class Mask:
             InvalidInputError: If it is for another tokenizer.
         """
         try:
-            value = json.loads(Path(path).read_bytes())
+            value = parse_unique_json(Path(path).read_bytes())
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
             digest, size = read_tokenizer(value)

@@ -29,6 +29,11 @@ FORMAT = "cppmill-mask-receipt-1"
 BIAS = "logit_mask.bias"
 """How the name of the buffer with the bias ends."""
 
+_FLOATS = ("F32", "F16", "BF16")
+"""The types of a bias in safetensors."""
+
+_KEYS = {"format", "tokenizer", "mask", "checkpoint", "bias", "frozen"}
+
 _CHUNK_BYTES = 1 << 24
 
 
@@ -88,6 +93,8 @@ def verify_mask_receipt(
     """
     if receipt.get("format") != FORMAT:
         raise InvalidInputError(f"a receipt of the format {receipt.get('format')!r}: {FORMAT!r} is known")
+    if strange := sorted(receipt.keys() - _KEYS):
+        raise InvalidInputError(f"a receipt with the key {strange[0]!r}, which no receipt has")
     assert_vocab(checkpoint, tokenizer)
     files = _files(Path(checkpoint))
     _check_tokenizer(files, mask)
@@ -119,6 +126,8 @@ def _prove_bias(files: Sequence[Path], mask: Mask) -> dict[str, str]:
     found = {}
     for path, name, rows, tensor in _tensors(files):
         if name == BIAS or name.endswith(f".{BIAS}"):
+            if tensor["dtype"] not in _FLOATS:
+                raise VocabularyError(f"{path}: {name} is of {tensor['dtype']}; a bias is of {', '.join(_FLOATS)}")
             expected = _as_type(mask.bias(len(rows)), tensor["dtype"])
             if rows.tobytes() != expected:
                 raise VocabularyError(f"{path}: {name} is not the bias of the mask {mask.digest}")
