@@ -9,7 +9,7 @@ import transforms.units.parts
 import transforms.units.sorted_runs
 from schemas.tables import DUPLICATES, NEAR_DUPLICATES
 from transforms.units.flow import run_flow
-from transforms.units.parts import merge_parts, read_rows, rows_by_unit, write_parts
+from transforms.units.parts import is_whole, merge_parts, read_rows, rows_by_unit, write_parts, write_rows
 
 PLACES = [(unit, row) for unit in (0, 1, 2, 5, 9) for row in range(0, 40, unit + 1)]
 TABLES = {
@@ -47,6 +47,12 @@ def test_the_merged_file_is_in_order_and_has_all_rows(merged, table):
     assert [len(units[index]) for index in (0, 3, 9)] == [40, 0, 4]
 
 
+def test_a_merged_file_is_whole_only_with_all_its_rows(merged, out, table):
+    assert is_whole(out, ".cache/merged.parquet", table.schema)
+    out.publish(".cache/merged.parquet", lambda path: write_rows(path, table.slice(1)))
+    assert not is_whole(out, ".cache/merged.parquet", table.schema)
+
+
 def test_units_come_one_after_the_other_each_with_all_its_rows(merged, table):
     found = dict(rows_by_unit(merged))
     assert list(found) == [0, 1, 2, 5, 9]
@@ -55,5 +61,6 @@ def test_units_come_one_after_the_other_each_with_all_its_rows(merged, table):
 
 def test_no_parts_make_an_empty_file(out):
     assert merge_parts(out, ".cache/none", DUPLICATES, ".cache/merged.parquet") == 0
+    assert is_whole(out, ".cache/merged.parquet", DUPLICATES)
     with out.open_local(".cache/merged.parquet") as path:
         assert (list(rows_by_unit(path)), read_rows(path, 0).num_rows) == ([], 0)

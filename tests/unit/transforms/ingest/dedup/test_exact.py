@@ -63,3 +63,5 @@ def test_damaged_duplicates_are_chosen_again(out: OutputFolder) -> None:
         if has_duplicates("damaged.parquet", out):  # what changed is not read
             assert pq.read_table(pa.BufferReader(damaged)).equals(pa.table(first))
     assert not has_duplicates("none.parquet", out)
+    out.publish("fewer.parquet", lambda path: write_rows(path, pa.table(first).slice(1)))
+    assert not has_duplicates("fewer.parquet", out), "whole for Parquet, but not the rows that were merged"
