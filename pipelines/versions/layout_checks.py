@@ -32,7 +32,7 @@ from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, document
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, withdrawn_in
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.records.code import code_versions, is_installed, names_versions
-from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
+from transforms.records.platforms import has_own_platforms
 from transforms.records.receipts import RECEIPT
 from transforms.scan.kinds import PARTS, Family
 from transforms.scan.tables import merged_schema, partial_schema
@@ -195,8 +195,6 @@ def _check_options(run: RunUnits) -> Iterator[str]:
     for name, value in options.to_json().items():
         if not same_json(run.receipt["configs"].get(name), value):
             yield f"{where}: its options of {name} are not in the form in which a run writes them"
-    if PLATFORM_VOCAB not in run.receipt["files"]:
-        yield f"{where}: it does not name {PLATFORM_VOCAB}, which each run of this version writes"
     if not has_own_platforms(run.receipt) and run.receipt["platform_vocab"]["digest"] != sha256_file(PUBLISHED):
         yield f"{where}: its platform vocabulary is not the one of this version, and none of the user's own"
 

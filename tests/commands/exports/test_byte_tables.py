@@ -13,6 +13,7 @@ from cppmill_core.byte_tables import ByteTables
 
 from pipelines.exports.byte_tables import check_byte_tables, write_byte_tables
 from schemas.errors import ConfigError, IntegrityError
+from tests.signing import seal
 
 
 def test_the_tables_count_the_bytes_of_every_document_of_a_run(run: Any, cppmill: Any, tmp_path: Path) -> None:
@@ -46,6 +47,7 @@ def test_wrong_tables_are_found_and_not_written(run: Any, tmp_path: Path, monkey
 def test_a_run_with_another_tokenizer_is_refused(run: Any, copied_run: Any) -> None:
     tables = ByteTables.of(Tokenizer.from_dir(run.out / "tokenizer"))
     receipt = run.receipt | {"tokenizer": run.receipt["tokenizer"] | {"digest": "ab"}}
+    seal(receipt)
     (copied_run.out / "receipt.json").write_text(json.dumps(receipt))
     with pytest.raises(ConfigError, match=f"made with tokenizer ab, but these tables are of {tables.tokenizer}"):
         check_byte_tables(tables, str(copied_run.out))

@@ -24,6 +24,7 @@ from pipelines.exports import shards as program
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import ShardOptions
+from tests.signing import seal
 from transforms.exports.shards.formats import read_bin, read_index
 from transforms.exports.shards.splits import SPLITS, split_of
 from transforms.records.manifests import MANIFEST, verify_export
@@ -241,6 +242,7 @@ def test_a_changed_file_is_found_and_made_again(run: Any, shards: Path, cppmill:
 def resize_vocabulary(run: Path, vocab_size: int) -> None:
     receipt = json.loads((run / RECEIPT).read_bytes())
     receipt["tokenizer"]["vocab_size"] = vocab_size
+    seal(receipt)
     (run / RECEIPT).write_bytes(canonical_json(receipt))
 
 
@@ -256,6 +258,7 @@ def test_a_vocabulary_beyond_uint16_is_refused_with_what_to_do(copied_run: Any, 
 def test_what_does_not_add_up_to_the_dataset_has_no_manifest(copied_run: Any, tmp_path: Path) -> None:
     receipt = json.loads((copied_run.out / RECEIPT).read_bytes())
     receipt["dataset"]["digest"] = "0" * 64
+    seal(receipt)
     (copied_run.out / RECEIPT).write_bytes(canonical_json(receipt))
     with pytest.raises(IntegrityError, match="both splits have dataset_digest"):
         export(copied_run.out, tmp_path / "export", **BY_PROJECT)

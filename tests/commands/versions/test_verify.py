@@ -67,7 +67,9 @@ HOSTILE = {
     "a shard of text": lambda receipt: receipt["dataset"]["shards"].append("x"),
     "no tokenizer": lambda receipt: receipt.pop("tokenizer"),
     "a file without digest": lambda receipt: receipt["files"].update({"tokenizer/tokenizer.json": None}),
-    "options that there are not": lambda receipt: receipt["configs"]["tokenize"].update(bos="x"),
+    "options that there are not": lambda receipt: [
+        table.update(bos="x") for table in (receipt["configs"]["tokenize"], receipt["policy"])
+    ],
 }
 
 
