@@ -133,6 +133,16 @@ def test_a_version_that_cannot_be_looked_at_is_not_called_free_of_withdrawn_docu
     assert affected(withdrawn, cppmill)[0]["v000001"] == ("not known", None)
 
 
+def test_an_export_does_not_pass_for_that_of_another_version(withdrawn, cppmill, tmp_path):
+    export = tmp_path / "export"
+    cppmill("shards", withdrawn.out("v000001"), "--out", export, "--quiet")
+    other = withdrawn.receipt("v000002")["digest"]
+    rewrite(export / "manifest.json", lambda manifest: manifest["dataset"].update(receipt=other))
+    done = cppmill("affected", withdrawn.place, export, check=False)
+    assert done.returncode == 1
+    assert f"{export}/manifest.json: its digest is" in done.stderr
+
+
 def test_a_list_that_names_less_than_is_remembered_is_refused(withdrawn, cppmill):
     for place in (withdrawn.place, withdrawn.out("v000002")):
         rewrite(place / "withdrawn.json", lambda value: value.update(paths=[]))
