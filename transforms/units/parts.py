@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
@@ -24,6 +25,8 @@ ROW_GROUP_ROWS = 1 << 18
 """Rows that are read together; fewer would make a footer, which every unit reads, large in a large corpus."""
 
 _PLACE = ("unit", "row")
+_LIST = "parts.json"
+"""The file that has the numbers of the parts beside it."""
 
 _DIGEST = "cppmill.rows"
 """The key of the footer of merged parts that has the SHA-256 of the rows."""
@@ -65,6 +68,12 @@ def _cut_by_unit(file: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]]:
             yield unit, batch.slice(start, length)
 
 
+def clear_parts(out: OutputFolder, folder: str) -> None:
+    """Remove the parts in a folder of OUT; their list by its name, as a listing of the folder may be out of date."""
+    out.remove(_list_name(folder))
+    out.remove_folder(folder)
+
+
 def merge_parts(out: OutputFolder, folder: str, schema: pa.Schema, name: str) -> int:
     """Merge all parts in a folder of OUT into a file of OUT, sorted by unit and row, and return its number of rows.
 
@@ -72,7 +81,7 @@ def merge_parts(out: OutputFolder, folder: str, schema: pa.Schema, name: str) ->
     """
 
     def write(path: Path) -> int:
-        runs = [read_run(partial(out.open_ranges, part), schema) for part in out.files(folder)]
+        runs = [read_run(partial(out.open_ranges, part), schema) for part in _listed(out, folder)]
         tables = merge_runs(runs, keys=_PLACE, schema=schema, combine=sort_rows, folder=path.parent)
         batches = (batch for table in tables for batch in table.to_batches())
         rows, digest = 0, hashlib.sha256()
@@ -112,7 +121,24 @@ def _add(digest: hashlib._Hash, group: pa.Table) -> None:
 
 def read_parts(out: OutputFolder, folder: str, schema: pa.Schema) -> pa.Table:
     """Return the rows of all parts in a folder of OUT, one part after the other."""
-    return pa.concat_tables([schema.empty_table(), *(_read(out, name, schema) for name in out.files(folder))])
+    return pa.concat_tables([schema.empty_table(), *(_read(out, name, schema) for name in _listed(out, folder))])
+
+
+def _list_name(folder: str) -> str:
+    return f"{folder}/{_LIST}"
+
+
+def _listed(out: OutputFolder, folder: str) -> list[str]:
+    """Return the parts that the flow wrote to a folder, by its list: what a store lists may be out of date."""
+    try:
+        numbers = json.loads(out.read_bytes(_list_name(folder)))
+    except FileNotFoundError:  # no rows, so no parts
+        return []
+    return [_part_name(folder, number) for number in numbers]
+
+
+def _part_name(folder: str, number: int) -> str:
+    return f"{folder}/part-{number:05d}.parquet"
 
 
 def _read(out: OutputFolder, name: str, schema: pa.Schema) -> pa.Table:
@@ -123,7 +149,7 @@ def _read(out: OutputFolder, name: str, schema: pa.Schema) -> pa.Table:
 def write_parts(out: OutputFolder, folder: str, schema: pa.Schema) -> Flow:
     """Return the flow that writes batches of rows, each with the number of its part, and yields (part, rows).
 
-    The folder must be empty before; `merge_parts` or `read_parts` reads it afterwards.
+    Call `clear_parts` before; `merge_parts` or `read_parts` reads the folder afterwards, by the list of its parts.
 
     Args:
         out: The output folder.
@@ -131,14 +157,29 @@ def write_parts(out: OutputFolder, folder: str, schema: pa.Schema) -> Flow:
         schema: The rows; its first columns are `unit` and `row`.
     """
     write = partial(_write_part, out=out, folder=folder, schema=schema)
-    return GroupByKey(name="GroupByPart"), FlatMap(name="WritePart", function=write, gives=tuple[int, int])
+    written = tuple[int, tuple[int, int]]
+    return (
+        GroupByKey(name="GroupByPart"),
+        FlatMap(name="WritePart", function=write, gives=written),
+        GroupByKey(name="GroupParts"),
+        FlatMap(name="ListParts", function=partial(_list_parts, out=out, folder=folder), gives=tuple[int, int]),
+    )
 
 
 def _write_part(
     part: tuple[int, Iterable[pa.RecordBatch]], out: OutputFolder, folder: str, schema: pa.Schema
-) -> Iterator[tuple[int, int]]:
-    """Publish the batches of a part as one sorted file and yield (number of the part, its rows)."""
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Publish the batches of a part as one sorted file and yield (number of the part, its rows), all with one key."""
     number, batches = part
     table = sort_rows(pa.Table.from_batches(batches, schema))
-    out.publish(f"{folder}/part-{number:05d}.parquet", partial(write_rows, table=table))
-    yield number, table.num_rows
+    out.publish(_part_name(folder, number), partial(write_rows, table=table))
+    yield 0, (number, table.num_rows)
+
+
+def _list_parts(
+    grouped: tuple[int, Iterable[tuple[int, int]]], out: OutputFolder, folder: str
+) -> Iterator[tuple[int, int]]:
+    """Publish the list of the parts, and yield them."""
+    parts = sorted(grouped[1])
+    out.publish_bytes(_list_name(folder), json.dumps([number for number, _ in parts]).encode())
+    yield from parts

@@ -18,8 +18,8 @@ from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.units import Unit, UnitReceipt
 from transforms.filters.verdicts import make_content_filter
-from transforms.ingest.dedup.candidates import duplicate_candidates, unpack_candidates
-from transforms.ingest.dedup.exact import choose_kept, clear_duplicates, duplicates_name, merge_duplicates
+from transforms.ingest.dedup.candidates import duplicate_candidates
+from transforms.ingest.dedup.exact import choose_duplicates, clear_duplicates, duplicates_name, merge_duplicates
 from transforms.ingest.fingerprints import fingerprint_unit
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import FirstPass, add_digests, find_first_pass, look_up_choices, plan_ingest
@@ -29,6 +29,7 @@ from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import run_unit
+from transforms.units.flow import run_flow
 
 Members = list[tuple[str, bytes]]
 
@@ -123,11 +124,10 @@ def first_pass(sources: Sequence[Path | str], out: OutputFolder, options: Ingest
     for unit in inputs:
         name = fingerprint_unit(unit, out, options, make_content_filter(options))
         with out.open_local(name) as path:
-            packed.extend(part for _, part in duplicate_candidates(path, unit.payload["index"], 3))
+            packed.extend(duplicate_candidates(path, unit.payload["index"], 3))
     found = add_digests(found, out)
     if options.drop_duplicates:
-        losers = choose_kept(unpack_candidates(packed))
-        out.publish(".cache/duplicates/parts/part-000.parquet", lambda path: pq.write_table(losers, path) or 0)
+        list(run_flow(choose_duplicates(out), packed))
         merge_duplicates(duplicates_name(inputs, found.digests), out)
     found = look_up_choices(found, out, options)
     return Ingested(out, found, plan_ingest(found, out, options, config={}, core_version="1"))

@@ -40,6 +40,7 @@ from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.flow import FlatMap, Flow, GroupByKey
 from transforms.units.parts import (
+    clear_parts,
     is_whole,
     merge_parts,
     read_parts,
@@ -77,7 +78,7 @@ def has_near_duplicates(name: str, out: OutputFolder) -> bool:
 def clear_near_duplicates(out: OutputFolder) -> None:
     """Remove what an unfinished choice left; to be called before `FindNearPairs`."""
     for folder in (PAIRS, _PARTS):
-        out.remove_folder(folder)
+        clear_parts(out, folder)
     out.remove(_CLUSTERS)
 
 

@@ -21,7 +21,16 @@ from transforms.ingest.dedup.candidates import unpack_candidates
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.flow import FlatMap, Flow, GroupByKey
-from transforms.units.parts import is_whole, merge_parts, read_rows, row_bytes, rows_by_unit, sort_rows, write_parts
+from transforms.units.parts import (
+    clear_parts,
+    is_whole,
+    merge_parts,
+    read_rows,
+    row_bytes,
+    rows_by_unit,
+    sort_rows,
+    write_parts,
+)
 
 _FOLDER = f"{CACHE}/duplicates"
 _PARTS = f"{_FOLDER}/parts"
@@ -50,7 +59,7 @@ def choose_kept(candidates: pa.Table) -> pa.Table:
 
 def clear_duplicates(out: OutputFolder) -> None:
     """Remove what an earlier choice left in parts; to be called before a pipeline with `ChooseDuplicates` starts."""
-    out.remove_folder(_PARTS)
+    clear_parts(out, _PARTS)
 
 
 def duplicates_name(units: Sequence[Unit], digests: Sequence[str]) -> str:

@@ -192,7 +192,7 @@ class NearSettings:
 def find_near_pairs(settings: NearSettings) -> Flow:
     """Return the flow from input units to pairs of near-duplicates among their documents, which it writes to `PAIRS`.
 
-    The units' fingerprints and signatures and the exact duplicates must be there; `PAIRS` must be empty. Yields (part,
+    The units' fingerprints and signatures and the exact duplicates must be there; `PAIRS` must be cleared. Yields (part,
     number of pairs).
     """
     found = FlatMap(name="Candidates", function=partial(_candidates, settings=settings), gives=tuple[int, bytes])

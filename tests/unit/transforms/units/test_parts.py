@@ -9,7 +9,16 @@ import transforms.units.parts
 import transforms.units.sorted_runs
 from schemas.tables import DUPLICATES, NEAR_DUPLICATES
 from transforms.units.flow import run_flow
-from transforms.units.parts import is_whole, merge_parts, read_rows, rows_by_unit, write_parts, write_rows
+from transforms.units.parts import (
+    clear_parts,
+    is_whole,
+    merge_parts,
+    read_parts,
+    read_rows,
+    rows_by_unit,
+    write_parts,
+    write_rows,
+)
 
 PLACES = [(unit, row) for unit in (0, 1, 2, 5, 9) for row in range(0, 40, unit + 1)]
 TABLES = {
@@ -64,3 +73,23 @@ def test_no_parts_make_an_empty_file(out):
     assert is_whole(out, ".cache/merged.parquet", DUPLICATES)
     with out.open_local(".cache/merged.parquet") as path:
         assert (list(rows_by_unit(path)), read_rows(path, 0).num_rows) == ([], 0)
+
+
+@pytest.mark.parametrize("listed", ["nothing", "an old part"])
+def test_parts_do_not_depend_on_what_a_store_lists(out, listed, monkeypatch):
+    table = TABLES["duplicates"]
+    folder, old, new = ".cache/parts", table.slice(0, 9), table.slice(9)
+    write = write_parts(out, folder, table.schema)
+    list(run_flow(write, [(7, batch) for batch in old.to_batches()]))
+    stale = list(out.files(folder))
+    with monkeypatch.context() as patch:
+        if listed == "nothing":
+            patch.setattr(type(out.store), "files", lambda *_: iter(()))
+        else:
+            patch.setattr(type(out.store), "files", lambda *_: iter(stale))
+            patch.setattr(type(out.store), "remove_folder", lambda *_: None)
+        clear_parts(out, folder)
+        assert merge_parts(out, folder, table.schema, ".cache/none.parquet") == 0
+        list(run_flow(write, [(2, batch) for batch in new.to_batches()]))
+        assert merge_parts(out, folder, table.schema, ".cache/merged.parquet") == new.num_rows
+        assert read_parts(out, folder, table.schema).equals(new)

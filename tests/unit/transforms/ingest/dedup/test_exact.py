@@ -15,7 +15,8 @@ from schemas.options import IngestOptions
 from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
 from transforms.ingest.dedup.exact import choose_kept, has_duplicates, unit_duplicates
 from transforms.storage.folder import OutputFolder
-from transforms.units.parts import merge_parts, write_rows
+from transforms.units.flow import run_flow
+from transforms.units.parts import merge_parts, write_parts
 
 names = st.sampled_from(["", "a", "b", "A", "\u00e9", "\uff5e", "\U0001f600", "a/b", "a-b"])
 rows = st.lists(st.tuples(st.sampled_from("xyz"), names, names, st.integers(0, 3)), max_size=30)
@@ -51,8 +52,8 @@ def test_each_unit_finds_its_own_rows(tmp_path: Path, out: OutputFolder, run_fir
 
 def test_damaged_duplicates_are_chosen_again(out: OutputFolder) -> None:
     table = pa.table([pa.array(range(2_000), field.type) for field in DUPLICATES], schema=DUPLICATES)
-    first = table.slice(0, 1_000).to_batches()[0]
-    out.publish("parts/part-00000.parquet", lambda path: write_rows(path, pa.table(first)))
+    first = table.slice(0, 1_000)
+    list(run_flow(write_parts(out, "parts", DUPLICATES), [(0, batch) for batch in first.to_batches()]))
     merge_parts(out, "parts", DUPLICATES, "whole.parquet")
     data = out.read_bytes("whole.parquet")
     assert has_duplicates("whole.parquet", out)
@@ -61,7 +62,7 @@ def test_damaged_duplicates_are_chosen_again(out: OutputFolder) -> None:
         damaged[place] ^= 0x10
         out.publish_bytes("damaged.parquet", bytes(damaged))
         if has_duplicates("damaged.parquet", out):  # what changed is not read
-            assert pq.read_table(pa.BufferReader(damaged)).equals(pa.table(first))
+            assert pq.read_table(pa.BufferReader(damaged)).equals(first)
     assert not has_duplicates("none.parquet", out)
     out.publish("fewer.parquet", lambda path: write_rows(path, pa.table(first).slice(1)))
     assert not has_duplicates("fewer.parquet", out), "whole for Parquet, but not the rows that were merged"
