@@ -41,11 +41,12 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     try:
         metadata = pq.read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
+        archive = archive.with_text_column({field.name: _is_text(field.type) for field in schema})
+        column = archive.options.content_column
+        encodings = {name for group in _row_groups(metadata) for name in _encodings(metadata, group, column)}
     except _READ_ERRORS as error:
         reason = Dead.CORRUPT if _has_magic(file) else Dead.NOT_AN_ARCHIVE
         raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error
-    archive = archive.with_text_column({field.name: _is_text(field.type) for field in schema})
-    column = archive.options.content_column
     problem = _problem(schema, column)
     if problem:
         yield archive.entry(*problem, num_bytes=archive.num_bytes)
@@ -56,7 +57,7 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         pre_buffer=False,
         buffer_size=_BUFFER_BYTES,
         page_checksum_verification=True,
-        read_dictionary=[] if any(_encodings(group, column) & _DELTA for group in _row_groups(metadata)) else [column],
+        read_dictionary=[] if encodings & _DELTA else [column],
     )
     first = 0
     for group in range(metadata.num_row_groups):
@@ -76,10 +77,10 @@ def _row_groups(metadata: pq.FileMetaData) -> Iterator[pq.RowGroupMetaData]:
     return map(metadata.row_group, range(metadata.num_row_groups))
 
 
-def _encodings(group: pq.RowGroupMetaData, column: str) -> set[str]:
-    """Return the encodings of a column in a row group."""
-    chunks = map(group.column, range(group.num_columns))
-    return {encoding for chunk in chunks if chunk.path_in_schema == column for encoding in chunk.encodings}
+def _encodings(metadata: pq.FileMetaData, group: pq.RowGroupMetaData, column: str) -> set[str]:
+    """Return the encodings of a column in a row group, which need not have the path of the column right."""
+    places = (place for place in range(group.num_columns) if metadata.schema.column(place).path == column)
+    return {encoding for place in places for encoding in group.column(place).encodings}
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -135,7 +136,9 @@ class _RowGroup:
 
     def _batch_rows(self) -> int:
         """Return how many rows are held at once; a value that shares its prefix is at most as long as all bytes."""
-        is_prefixed = _PREFIXED in _encodings(self._metadata, self._archive.options.content_column)
+        is_prefixed = _PREFIXED in _encodings(
+            self._table.metadata, self._metadata, self._archive.options.content_column
+        )
         rows = 1 if is_prefixed else max(1, self._metadata.num_rows)
         return max(1, min(_MAX_BATCH_ROWS, _BATCH_BYTES * rows // max(1, self._metadata.total_byte_size)))
 

@@ -167,6 +167,17 @@ def test_more_rows_than_bytes_are_no_honest_table(read: Any, monkeypatch: pytest
     assert len(found.rest) == rows + 1
 
 
+@pytest.mark.parametrize("place", ["schema", "row group"])
+def test_a_column_name_that_is_not_text_is_damage_only_where_it_is_needed(place: str, read: Any) -> None:
+    data = bytearray(parquet(pa.table({"content": CONTENTS}), store_schema=False))
+    schema, row_group = data.find(b"content"), data.rfind(b"content")
+    assert 0 < schema < row_group
+    data[schema if place == "schema" else row_group] = 0x80
+    found = read("a.parquet", bytes(data))
+    assert [reason for _, reason, _ in found.rest] == (["corrupt"] if place == "schema" else [])
+    assert len(found.whole) == (0 if place == "schema" else len(CONTENTS))
+
+
 WHOLE = parquet(pa.table({"path": PATHS[:50], "content": pa.array(CONTENTS[:50], pa.binary())}), row_group_size=20)
 CHANGES = st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=5)
 
