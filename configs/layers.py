@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from configs.problems import describe_unknown, describe_value, did_you_mean, show
+from configs.problems import MAX_SUGGESTIONS, describe_unknown, describe_value, did_you_mean, show
 from schemas.digests import parse_toml
 from schemas.files import read_regular
 
@@ -66,9 +66,11 @@ class Layer:
 
     def _table_problems(self, name: str, model: type[BaseModel], keys: Mapping[str, frozenset[str]]) -> Iterator[str]:
         known = {key: value for key, value in self.table(name).items() if key in keys[name]}
-        for key in self.table(name):
-            if key not in known:
-                yield f"{self.place(name, key)}: {describe_unknown(name, key, keys)}"
+        unknown = [key for key in self.table(name) if key not in known]
+        for key in unknown[:MAX_SUGGESTIONS]:
+            yield f"{self.place(name, key)}: {describe_unknown(name, key, keys)}"
+        if len(unknown) > MAX_SUGGESTIONS:
+            yield f"{self.origin}: {len(unknown) - MAX_SUGGESTIONS:,} more unknown keys in [{name}]"
         for error in _errors(model, known):
             refused, *rest = error["loc"]
             known.pop(str(refused), None)
@@ -84,13 +86,15 @@ class Layer:
         for index, text in entries:
             if text == "":
                 yield f"{self.place(table, key, index=index)}: not allowed; it is empty"
+            elif _has_nul(text):
+                yield f"{self.place(table, key, index=index)}: not allowed; it has a NUL character"
             elif key == "extensions" and isinstance(text, str) and text != text.lower().lstrip("."):
                 fixed = show(text.lower().lstrip("."))
                 yield f"{self.place(table, key, index=index)}: not allowed; lower case and no dot: {fixed}"
 
 
 def without_refused(tables: Tables, models: Mapping[str, type[BaseModel]]) -> dict[str, dict[str, Any]]:
-    """Return merged tables without what is unknown or refused by its model, which `Layer.problems` reports.
+    """Return merged tables without what is unknown, refused by its model or has a NUL, which `Layer.problems` reports.
 
     Args:
         tables: The merged tables.
@@ -100,8 +104,14 @@ def without_refused(tables: Tables, models: Mapping[str, type[BaseModel]]) -> di
     for name, values in tables.items():
         known = {key: value for key, value in values.items() if name in models and key in models[name].model_fields}
         refused = {str(error["loc"][0]) for error in _errors(models[name], known)} if known else set()
-        accepted[name] = {key: value for key, value in known.items() if key not in refused}
+        accepted[name] = {key: value for key, value in known.items() if key not in refused and not _has_nul(value)}
     return accepted
+
+
+def _has_nul(value: object) -> bool:
+    """Return whether a text, or an entry of a list, has a NUL character, which no path has."""
+    entries = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(entry, str) and "\0" in entry for entry in entries)
 
 
 def _errors(model: type[BaseModel], values: Mapping[str, Any]) -> list[ErrorDetails]:

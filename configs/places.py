@@ -6,6 +6,7 @@ to the listing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
@@ -66,10 +67,20 @@ def _check_out(out: str, sources: Sequence[object], place: Place) -> Iterator[st
     blocking = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
     if blocking is not None:
         yield f"{place()}: {blocking} is a file; it takes a folder, new or of an earlier run"
+    if not _is_utf8(os.fspath(folder.absolute())):
+        yield f"{place()}: not allowed; its path is not UTF-8, as Arrow needs it"
     for source in filter(_is_local, sources):
-        clash = _clash(folder.resolve(), Path(source).resolve())
+        clash = _clash(Path(os.path.realpath(folder)), Path(os.path.realpath(source)))
         if clash:
             yield f"{place()}: {clash.format(source=source)}; choose a folder apart from the sources"
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_remote_out(out: str, sources: Sequence[object], place: Place) -> Iterator[str]:

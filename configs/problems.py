@@ -14,6 +14,9 @@ from pydantic import BaseModel
 
 SHOWN_CHARACTERS = 60
 
+MAX_SUGGESTIONS = 20
+"""So many unknown names have a line and a suggestion; that of thousands would take minutes."""
+
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to `name`, None if nothing is near; case, `-` and `_` are the same.

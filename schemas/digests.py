@@ -17,6 +17,9 @@ HEX_DIGEST = re.compile("[0-9a-f]{64}")
 """A SHA-256 in lower-case hex, as keys, doc_ids and digests of files are written."""
 
 _CONTAINERS = (dict, list)
+MAX_TOML_CHARACTERS = 4 << 20
+"""No file that a person writes is longer; the parser takes seconds for that many."""
+
 _MAX_TOML_DEPTH = 100
 _MODULUS = 1 << 256
 _HEX_DIGITS = 13  # 52 bits, which a float holds
@@ -51,12 +54,15 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Return the tables of a TOML text.
 
     Raises:
-        tomllib.TOMLDecodeError: If it is not TOML, nested too deeply, or has a whole number of more than 64 bits.
+        tomllib.TOMLDecodeError: If it is not TOML, nested too deeply, longer than `MAX_TOML_CHARACTERS`, or has a whole
+            number of more than 64 bits.
 
     Example:
         >>> parse_toml("limit = 3")
         {'limit': 3}
     """
+    if len(text) > MAX_TOML_CHARACTERS:
+        raise tomllib.TOMLDecodeError(f"more than {MAX_TOML_CHARACTERS:,} characters")
     try:
         found = tomllib.loads(text)
     except RecursionError as error:

@@ -371,11 +371,8 @@ class TestPlaces:
     def test_a_name_that_is_not_utf8_is_a_name(self, tmp_path: Path) -> None:
         source = tmp_path / "caf\udce9"
         source.mkdir()
-        config = load_run_config(
-            flags={"SOURCE": [str(source)], "--out": str(tmp_path / "out\udce9")}, needs_sources=True
-        )
+        config = load_run_config(flags={"SOURCE": [str(source)], "--out": str(tmp_path / "out")}, needs_sources=True)
         assert config.sources == (str(source),)
-        assert config.out == tmp_path / "out\udce9"
 
     def test_a_tilde_is_the_home_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -516,3 +513,41 @@ def test_a_configuration_is_frozen_and_typed() -> None:
         RunConfig(out=Path("/tmp/out"), threads=0)
     with pytest.raises(ValidationError):
         RunConfig(out=Path("/tmp/out"), thread=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("table", ["run", "ingest"])
+def test_a_nul_in_a_place_is_refused(table: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    key = {"run": 'out = "a\\u0000b"\nsources = ["x\\u0000"]\nplatforms = "\\u0000"', "ingest": 'withdrawn = "\\u0000"'}
+    file.write_text(f"[{table}]\n{key[table]}\n")
+    with pytest.raises(ConfigError) as refused:
+        load_run_config(file=file, flags={"--out": None if table == "run" else str(tmp_path)})
+    lines = [line for line in str(refused.value).splitlines() if line.endswith("not allowed; it has a NUL character")]
+    assert len(lines) == key[table].count("=")
+    assert all(line.startswith(f"{file}: {table}.") for line in lines)
+
+
+def test_an_output_folder_that_is_a_loop_of_links_or_not_utf8_is_refused_in_a_line(tmp_path: Path) -> None:
+    loop, source = tmp_path / "loop", tmp_path / "source"
+    loop.symlink_to("loop")
+    source.mkdir()
+    load_run_config(flags={"SOURCE": [str(source)], "--out": str(loop)}, needs_sources=True)  # writing to it fails
+    with pytest.raises(ConfigError, match=r"^--out .*: not allowed; its path is not UTF-8"):
+        load_run_config(flags={"SOURCE": [str(source)], "--out": f"{tmp_path}/\udcff"}, needs_sources=True)
+
+
+def test_thousands_of_unknown_names_are_counted_and_a_file_of_megabytes_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    licenses = ", ".join(f'"none-{number}"' for number in range(5_000))
+    file.write_text("[scan]\n" + "".join(f"k{number} = 1\n" for number in range(5_000)))
+    with pytest.raises(ConfigError) as refused:
+        load_run_config(file=file, flags={"--out": str(tmp_path)})
+    assert str(refused.value).splitlines()[-1] == f"{file}: 4,980 more unknown keys in [scan]"
+    file.write_text(f"[ingest]\nallowed_licenses = [{licenses}]\n")
+    with pytest.raises(ConfigError) as refused:
+        load_run_config(file=file, flags={"--out": str(tmp_path)})
+    assert len(str(refused.value).splitlines()) == 21
+    assert "4,980 more are no SPDX identifiers" in str(refused.value)
+    file.write_text("#" + "x" * (4 << 20))
+    with pytest.raises(ConfigError, match=r"run\.toml: not TOML: more than 4,194,304 characters$"):
+        load_run_config(file=file, flags={"--out": str(tmp_path)})
