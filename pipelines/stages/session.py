@@ -298,7 +298,8 @@ class Session(Generic[Config]):
                 present = set()
             found = [unit for unit, name in waiting.items() if name in present]
             for unit in found:
-                del waiting[unit], sizes[unit.key]
+                del waiting[unit]
+                sizes.pop(unit.key, None)  # of a source that is named twice, units have one key
             done_units, done_bytes = done_units + len(found), done_bytes + sum(unit.num_bytes for unit in found)
             read = sum(min(number, sizes.get(key, 0)) for key, number in under_way.read_bytes().items())
             self.reporter.progress(done_units, done_bytes + read)

@@ -213,3 +213,14 @@ def test_a_stopped_run_says_how_to_continue_and_continues(run, cppmill, processe
         assert "run the same command again to continue" in said
     cppmill(*again.command)
     assert again.digests() == run.digests()
+
+
+def test_a_source_that_is_named_twice_is_read_twice_and_nothing_else(run, processes, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.cpp").write_text("int x;\n")
+    words = ("run", str(source), str(source), "--tokenizer", str(run.out / "tokenizer"), "--out", str(tmp_path / "out"))
+    process = processes.command(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, err = process.communicate(120)
+    assert (process.returncode, "Traceback" in err) == (0, False)
+    assert "duplicate 1 document" in err
