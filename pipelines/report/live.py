@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -59,6 +60,11 @@ class StatusServer(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://{LOOPBACK}:{self.server_port}/"
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a browser that went away, or sent nothing for too long; else what the library says."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it came
+
     def answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
         """Return status, type and content for a path."""
         if path == "/":
@@ -77,6 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: StatusServer
     server_version, sys_version = "cppmill", ""
+    timeout = 30  # seconds for a request, so that one that never ends holds no thread
 
     def do_GET(self) -> None:
         """Answer, unless the request is for a host that is not this machine."""

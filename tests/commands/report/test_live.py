@@ -2,6 +2,8 @@
 
 import json
 import signal
+import socket
+import struct
 import subprocess
 import threading
 import urllib.error
@@ -150,3 +152,20 @@ def test_a_browser_follows_a_run_while_it_works(run, source, browser, processes,
         server.shutdown()
     assert (process.returncode, said) == (0, [])
     page.close()
+
+
+def test_a_browser_that_goes_away_leaves_no_traceback(tmp_path, capfd):
+    with StatusServer(str(tmp_path)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for _ in range(50):
+            client = socket.create_connection(server.server_address)
+            client.sendall(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n" * 99)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closes by a reset
+            client.close()
+        with socket.create_connection(server.server_address) as client:
+            client.sendall(b"GET / HT")
+            handler = server.RequestHandlerClass
+            assert handler.timeout, "a request that never ends holds a thread for ever"
+        assert str(tmp_path) in get(server.url)[1]
+        server.shutdown()
+    assert "Traceback" not in capfd.readouterr().err
