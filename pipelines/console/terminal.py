@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import Any, TextIO, cast
 
 from schemas.errors import ResourceError
@@ -72,6 +73,9 @@ class PrintableStream:
 def printable_output() -> Iterator[None]:
     """Escape what is written to the standard streams within the block."""
     streams = sys.stdout, sys.stderr
+    for stream in map(raw_stream, streams):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")  # what the encoding lacks ends no command
     escape_output()
     try:
         yield

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rich.console
 import typer
 
 from pipelines.console.bar import LiveReporter
@@ -28,6 +29,7 @@ from pipelines.console.console import (
 )
 from pipelines.console.progress import Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
+from pipelines.console.terminal import printable_output
 from schemas.errors import BadInputError
 from schemas.logs import module_logger
 from schemas.resources import LEAST_ADDRESS_SPACE
@@ -309,3 +311,13 @@ def test_streams_that_are_closed_are_no_error_and_no_file_takes_their_place(tmp_
     done = subprocess.run(command, check=False, cwd=REPOSITORY, env={**os.environ, "FILE": str(file)})
     assert done.returncode == 0
     assert file.read_text() == f"True {[os.devnull] * 3}"
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("ascii", b"a\\u2502b\n"), ("utf-8", "a│b\n".encode())])
+def test_what_an_encoding_lacks_is_escaped(encoding, expected, monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+    with printable_output():
+        rich.console.Console().print("a│b")
+        sys.stdout.flush()
+    assert written.getvalue() == expected
