@@ -33,7 +33,7 @@ from schemas.logs import module_logger
 from schemas.places import is_remote
 from transforms.records.versions import follow_current
 from transforms.storage.aws_keys import SECRET_VARIABLE
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 from transforms.storage.urls import open_url
 
 logger = module_logger(__name__)

@@ -22,12 +22,13 @@ from typing import TextIO
 from pipelines.console.failures import find_failure, is_reported, print_failure
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
-from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
+from pipelines.console.signals import RESUME_ADVICE, done_before_end, stop_on_signals
 from pipelines.console.terminal import printable_output
 from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
 from schemas.printing import one_line
 from schemas.resources import check_address_space
+from transforms.storage.scratch import remove_scratch
 
 NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
 """Their Python warnings are for their own developers."""
@@ -66,7 +67,12 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
     """
     with exit_on_error(output):
         check_address_space("cppmill")  # with less, no thread starts, ours or Arrow's: it aborts, or waits for ever
-        with stop_on_signals(advice=advice), log_to_console(output), open_reporter(output) as reporter:
+        with (
+            done_before_end(remove_scratch),  # around the block that ends the process
+            stop_on_signals(advice=advice),
+            log_to_console(output),
+            open_reporter(output) as reporter,
+        ):
             yield reporter
 
 

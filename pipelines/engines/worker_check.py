@@ -24,7 +24,7 @@ from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.units import Unit
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 from transforms.units.flow import FlatMap, Flow
 
 _PATTERN = "cpp-words-1"

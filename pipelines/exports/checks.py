@@ -33,7 +33,7 @@ from transforms.records.manifests import MANIFEST, ExportFacts, make_manifest, r
 from transforms.records.receipts import read_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 from transforms.units.flow import Flow, run_flow
 
 _CORE = "cppmill-core"

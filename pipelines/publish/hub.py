@@ -34,7 +34,7 @@ from transforms.records.in_toto import BUILDER
 from transforms.records.receipts import RECEIPT, SIGNATURE, read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 logger = module_logger(__name__)
 

@@ -22,7 +22,7 @@ from schemas.digests import sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 VOCAB_SIZE = "12288"
 UNIT_BYTES = str(1 << 20)

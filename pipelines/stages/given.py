@@ -25,7 +25,7 @@ from schemas.resources import explain_refusal
 from transforms.records.versions import follow_current
 from transforms.sources.listing import check_source
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""

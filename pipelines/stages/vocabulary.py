@@ -28,7 +28,7 @@ from tokenizer_build.vocabulary import VOCABULARY_JSON, band_file_paths, read_vo
 from transforms.records.receipts import RECEIPT
 from transforms.records.versions import follow_current
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 from transforms.tokens.tokenizer import read_manifest
 
 

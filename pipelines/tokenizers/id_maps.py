@@ -18,7 +18,7 @@ from configs.outputs import check_file
 from pipelines.stages.given import resolve_source
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import TokenizerIds, VocabularyDiff, initial_rows, read_ids
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 
 def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, init: Path | None = None) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from schemas.errors import ConfigError
 from schemas.places import is_remote
 from transforms.records.versions import follow_current
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 from transforms.storage.urls import open_url, store_errors
 
 

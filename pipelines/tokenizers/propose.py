@@ -27,7 +27,7 @@ from transforms.records.versions import follow_current
 from transforms.scan.kinds import Family
 from transforms.scan.tables import count_projects
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 NAMES = 100
 """How many names are proposed."""

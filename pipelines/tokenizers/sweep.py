@@ -31,7 +31,7 @@ from tokenizer_build.compare.origins import SUPERWORDS, read_bands
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 
 @dataclass(frozen=True)

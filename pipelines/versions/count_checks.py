@@ -22,7 +22,7 @@ from transforms.scan.merge import merge_parts
 from transforms.scan.tables import nest_statistics, read_counts
 from transforms.scan.words import ROW_GROUP_ROWS, WordRun, find_runs, merge_words
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 from transforms.tokens.tokenizer import read_manifest
 from transforms.units.batches import read_row_groups
 

@@ -99,6 +99,23 @@ def test_a_signal_ends_the_process_and_says_how_to_continue(
     assert said.count(RESUME_ADVICE) == 1
 
 
+@pytest.mark.parametrize("name", ["sleeps", "is in a native call"])
+def test_a_stopped_command_leaves_nothing_in_the_temporary_folder(
+    name: str, processes: ProcessServer, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    body = f"""import tempfile
+    from transforms.storage.scratch import scratch_folder
+    tempfile.tempdir = {str(temporary)!r}
+    (scratch_folder() / "copy").write_bytes(b"x")
+    {BODIES[name]}"""
+    with running(processes, body, tmp_path / "out") as process:
+        assert len(list(temporary.glob("*/*/copy"))) == 1
+        assert stop(process, signal.SIGTERM)[0] == 143
+    assert list(temporary.iterdir()) == []
+
+
 def test_an_interrupted_command_leaves_no_temporary_file_and_no_lock(processes: ProcessServer, tmp_path: Path) -> None:
     body = f"""folder = OutputFolder(config.out)
     lock = folder.store.lock()

@@ -15,7 +15,7 @@ from pathlib import Path
 from schemas.errors import ConfigError
 from transforms.records.receipts import RECEIPT, SIGNATURE
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 NAMESPACE = "cppmill"
 """What signatures are for: those of Git or of e-mail with the same key are none of ours."""

@@ -8,29 +8,25 @@ to a private file, or by ranges. The digest of each file is in the metadata of i
 
 from __future__ import annotations
 
-import atexit
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
-from filelock import FileLock
 
 from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
 from transforms.storage.lease import Lease, read_holder
 from transforms.storage.log import ObjectLog
 from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Status, is_keyed
+from transforms.storage.scratch import scratch_folder
 from transforms.storage.urls import OBJECTS, input_errors, store_errors
 
 _SMALL_BYTES = 2 << 20
@@ -330,64 +326,3 @@ class _LeaseObject:
     def remove(self) -> None:
         with self._store._errors(self._name), suppress(FileNotFoundError):
             self._store._objects.system.rm_file(self._store._path(self._name))
-
-
-_LOCK = ".lock"
-_UNNAMED, _UNNAMED_SECONDS = ".new-", 60
-
-
-def scratch_folder() -> Path:
-    """Return the folder of this process, created on first use."""
-    return _make_folder(os.getpid())
-
-
-@lru_cache(maxsize=1)
-def _make_folder(process: int) -> Path:
-    """Create the folder of a process; a forked process has another id, and so its own folder.
-
-    It gets its name once its lock is held, so whoever sees the name and a free lock knows that the process has ended.
-    """
-    parent = Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}"
-    new = _make_unnamed(parent)
-    lock = FileLock(new / _LOCK, thread_local=False)
-    lock.acquire()
-    folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
-    _remove_abandoned(parent, keep=folder)
-    atexit.register(_remove, folder, lock)
-    return folder
-
-
-def _make_unnamed(parent: Path) -> Path:
-    """Create a folder in a parent that another process may remove whenever it is empty."""
-    while True:
-        parent.mkdir(mode=0o700, exist_ok=True)
-        with suppress(FileNotFoundError):
-            return Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
-
-
-def _remove_abandoned(parent: Path, keep: Path) -> None:
-    """Remove the folders of ended processes; others may be doing the same at the same time."""
-    for folder in parent.iterdir():
-        if folder != keep and folder.is_dir() and _is_abandoned(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Tell whether the process that created a folder has ended; one without its name yet gets a minute."""
-    try:
-        if folder.name.startswith(_UNNAMED) and time.time() - folder.stat().st_mtime < _UNNAMED_SECONDS:
-            return False
-        with (folder / _LOCK).open("rb") as lock:  # `FileLock` would create a folder that is gone by now
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except FileNotFoundError:  # never locked, or removed since it was listed
-        pass
-    return True
-
-
-def _remove(folder: Path, lock: FileLock) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    lock.release()
-    with suppress(OSError):  # not empty
-        folder.parent.rmdir()

@@ -25,7 +25,7 @@ from schemas.options import ScanOptions
 from transforms.scan.kinds import Family
 from transforms.scan.sums import add_counts, finish_counts, take_counts
 from transforms.sources.tables import read_column, read_content
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 
 COUNTED_BYTES = 64 << 20
 """A worker sends what it has counted once it has read so much text."""

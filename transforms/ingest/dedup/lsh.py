@@ -192,8 +192,8 @@ class NearSettings:
 def find_near_pairs(settings: NearSettings) -> Flow:
     """Return the flow from input units to pairs of near-duplicates among their documents, which it writes to `PAIRS`.
 
-    The units' fingerprints and signatures and the exact duplicates must be there; `PAIRS` must be cleared. Yields (part,
-    number of pairs).
+    The units' fingerprints and signatures and the exact duplicates must be there, and `PAIRS` must be cleared. Yields
+    (part, number of pairs).
     """
     found = FlatMap(name="Candidates", function=partial(_candidates, settings=settings), gives=tuple[int, bytes])
     compared = partial(_compare_partition, options=settings.options)

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from transforms.storage.objects import _remove_abandoned
+from transforms.storage.scratch import _remove_abandoned
 
 CODE = """
 import os, sys
-from transforms.storage.objects import scratch_folder
+from transforms.storage.scratch import scratch_folder
 folder = scratch_folder()
 (folder / "copy").write_bytes(b"x")
 assert scratch_folder() == folder

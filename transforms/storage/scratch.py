@@ -1,0 +1,89 @@
+"""The folder of a process for its temporary files that belong to no output folder; it goes when the process ends.
+
+What a killed process left is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache, partial
+from pathlib import Path
+
+from filelock import FileLock
+
+_LOCK = ".lock"
+_UNNAMED, _UNNAMED_SECONDS = ".new-", 60
+_made: dict[int, Callable[[], None]] = {}
+"""What removes the folder of a process, by its id."""
+
+
+def scratch_folder() -> Path:
+    """Return the folder of this process, created on first use."""
+    return _make_folder(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _make_folder(process: int) -> Path:
+    """Create the folder of a process; a forked process has another id, and so its own folder.
+
+    It gets its name once its lock is held, so whoever sees the name and a free lock knows that the process has ended.
+    """
+    parent = Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}"
+    new = _make_unnamed(parent)
+    lock = FileLock(new / _LOCK, thread_local=False)
+    lock.acquire()
+    folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
+    _remove_abandoned(parent, keep=folder)
+    atexit.register(_remove, folder, lock)
+    _made[process] = partial(_remove, folder, lock)
+    return folder
+
+
+def remove_scratch() -> None:
+    """Remove the folder of this process if there is one, as where a signal ends it, which runs no exit handler."""
+    remove = _made.pop(os.getpid(), None)
+    if remove is not None:
+        remove()
+
+
+def _make_unnamed(parent: Path) -> Path:
+    """Create a folder in a parent that another process may remove whenever it is empty."""
+    while True:
+        parent.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
+
+
+def _remove_abandoned(parent: Path, keep: Path) -> None:
+    """Remove the folders of ended processes; others may be doing the same at the same time."""
+    for folder in parent.iterdir():
+        if folder != keep and folder.is_dir() and _is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Tell whether the process that created a folder has ended; one without its name yet gets a minute."""
+    try:
+        if folder.name.startswith(_UNNAMED) and time.time() - folder.stat().st_mtime < _UNNAMED_SECONDS:
+            return False
+        with (folder / _LOCK).open("rb") as lock:  # `FileLock` would create a folder that is gone by now
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:  # never locked, or removed since it was listed
+        pass
+    return True
+
+
+def _remove(folder: Path, lock: FileLock) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    lock.release()
+    with suppress(OSError):  # not empty
+        folder.parent.rmdir()
