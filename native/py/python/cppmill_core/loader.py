@@ -66,7 +66,7 @@ class Loader:
     Args:
         dataset: A folder, or an opened `Dataset`.
         columns: The columns to read; all by default.
-        seed: Any number; it determines the order.
+        seed: Any whole number; it determines the order.
         shuffle: False for the order of the files, in every epoch.
         batch_rows: Rows per step and rank.
         place: The rank and worker of this reader; one reader of everything by default.
@@ -102,7 +102,7 @@ class Loader:
             raise InvalidInputError(f"batch_rows = {batch_rows}, streams = {streams}: each must be at least 1")
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
         self.columns = None if columns is None else tuple(columns)
-        self.seed = seed
+        self.seed = _integer("seed", seed)
         self.shuffle = shuffle
         self.batch_rows = batch_rows
         self.place = place or Place()
@@ -121,7 +121,7 @@ class Loader:
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._position[0] = epoch
+        self._position[0] = _whole("epoch", epoch)
 
     @property
     def consumed(self) -> int:
@@ -130,7 +130,7 @@ class Loader:
 
     @consumed.setter
     def consumed(self, consumed: int) -> None:
-        self._position[1] = consumed
+        self._position[1] = _whole("consumed", consumed)
 
     def keep_position_in(self, place: MutableSequence[int]) -> None:
         """Keep `epoch` and `consumed` in two numbers that other processes read, such as a tensor in shared memory."""
@@ -297,6 +297,13 @@ class _Reader(Generic[Group]):
             self._open[stream] = (number, group, self._order.rows_of(stream, number).tolist())
         _, group, order = self._open[stream]
         return group, order[position // self._order.streams - segment.at]
+
+
+def _integer(name: str, value: Any) -> int:  # noqa: ANN401 - any value of a caller
+    """Return a whole number; the text of anything else need not be the same in every rank."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidInputError(f"{name} is {value!r}: a whole number is needed")
+    return int(value)
 
 
 def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - any value from a checkpoint

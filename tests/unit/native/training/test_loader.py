@@ -293,3 +293,16 @@ def test_without_torch_the_adapter_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match="needs torch: install it"):
         importlib.import_module("cppmill_core.torch_data")
+
+
+@pytest.mark.parametrize("value", [1.0, "1", None, True, object(), [1]])
+@pytest.mark.parametrize("name", ["seed", "epoch", "consumed"])
+def test_what_decides_the_order_is_a_whole_number(dataset: Any, name: str, value: object) -> None:
+    """The text of another object may be another one in each rank, and so the order."""
+    loader = Loader(dataset, seed=np.int64(-3))
+    assert (loader.seed, type(loader.seed)) == (-3, int)
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"{name} is "):
+        if name == "seed":
+            Loader(dataset, seed=value)  # type: ignore[arg-type]  # what the test is about
+        else:
+            setattr(loader, name, value)
