@@ -16,7 +16,7 @@ from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
 from transforms.ingest.dedup.exact import choose_kept, has_duplicates, unit_duplicates
 from transforms.storage.folder import OutputFolder
 from transforms.units.flow import run_flow
-from transforms.units.parts import merge_parts, write_parts
+from transforms.units.parts import merge_parts, write_parts, write_rows
 
 names = st.sampled_from(["", "a", "b", "A", "\u00e9", "\uff5e", "\U0001f600", "a/b", "a-b"])
 rows = st.lists(st.tuples(st.sampled_from("xyz"), names, names, st.integers(0, 3)), max_size=30)
@@ -64,5 +64,5 @@ def test_damaged_duplicates_are_chosen_again(out: OutputFolder) -> None:
         if has_duplicates("damaged.parquet", out):  # what changed is not read
             assert pq.read_table(pa.BufferReader(damaged)).equals(first)
     assert not has_duplicates("none.parquet", out)
-    out.publish("fewer.parquet", lambda path: write_rows(path, pa.table(first).slice(1)))
+    out.publish("fewer.parquet", lambda path: write_rows(path, first.slice(1)))
     assert not has_duplicates("fewer.parquet", out), "whole for Parquet, but not the rows that were merged"
