@@ -28,7 +28,6 @@ from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
 from schemas.printing import one_line
 from schemas.resources import check_address_space
-from transforms.storage.scratch import remove_scratch
 
 NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
 """Their Python warnings are for their own developers."""
@@ -54,6 +53,13 @@ class Output:
     one_document: bool = False
 
 
+def _remove_scratch() -> None:
+    """Remove this process's folder of temporary files, if anything has loaded what makes it."""
+    scratch = sys.modules.get("transforms.storage.scratch")
+    if scratch is not None:
+        scratch.remove_scratch()
+
+
 @contextmanager
 def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[Reporter]:
     """Run the body of a command: logging, signals, errors and a reporter.
@@ -68,7 +74,7 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
     with exit_on_error(output):
         check_address_space("cppmill")  # with less, no thread starts, ours or Arrow's: it aborts, or waits for ever
         with (
-            done_before_end(remove_scratch),  # around the block that ends the process
+            done_before_end(_remove_scratch),  # around the block that ends the process
             stop_on_signals(advice=advice),
             log_to_console(output),
             open_reporter(output) as reporter,

@@ -69,6 +69,10 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     unit = plan_build(session, counts)
     started = time.monotonic()
     receipt = session.out.find_receipt(unit)
+    if receipt is not None and receipt.inputs != _inputs(counts):
+        where = session.out.where(unit.receipt_path)
+        session.reporter.note(f"{where}: names other counts than those of its key; the tokenizer is built again")
+        receipt = None
     session.reporter.stage_started(Stage.BUILD, int(receipt is None), unit.num_bytes if receipt is None else 0)
     if receipt is None:
         session.withdraw([unit])
@@ -110,10 +114,14 @@ def plan(session: Session, counts: Sequence[UnitReceipt]) -> StagePlan:
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
     """Return the unit of the build: keyed by the counts' digests, the vocabulary files and the options."""
     config = build_config(session.config.options, session.vocabulary, is_own=session.config.vocab is not None)
-    inputs = {output.path: output.sha256 for output in counts.outputs}
-    key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=inputs)
+    key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=_inputs(counts))
     size = sum(output.num_bytes for output in counts.outputs)
     return Unit(stage=Stage.BUILD, key=key, num_bytes=size, label="tokenizer", payload={})
+
+
+def _inputs(counts: UnitReceipt) -> dict[str, str]:
+    """Return the digests of the counts that a build reads, by path."""
+    return {output.path: output.sha256 for output in counts.outputs}
 
 
 def build_config(options: RunOptions, vocabulary: Path, *, is_own: bool) -> dict[str, Any]:
@@ -252,7 +260,7 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
         key=unit.key,
         outputs=tuple(_describe(path) for path in sorted(staged.iterdir()) if path.name not in LOCKS),
         totals={},
-        inputs={output.path: output.sha256 for output in counts.outputs},
+        inputs=_inputs(counts),
     )
     _publish(session, staged, receipt)
     return receipt, findings

@@ -91,6 +91,8 @@ CONTRADICTIONS = {
     "no input": ("tokens", lambda value: value.update(inputs={})),
     "a ledger of tokens": ("tokens", lambda value: value.update(ledger={"extra": 1})),
     "one more total": ("proofs", lambda value: value["totals"].update(extra=1)),
+    "counts of a build": ("tokenizer", lambda value: value["inputs"].update(dict.fromkeys(value["inputs"], "0" * 64))),
+    "fewer counts of a build": ("tokenizer", lambda value: value["inputs"].popitem()),
     "a proof without a digest": ("proofs", without("totals", "dataset_digest")),
 }
 
