@@ -348,12 +348,14 @@ class Tokenizer:
     The ids are those of the text alone, as with `add_special_tokens=False` in `tokenizers`, also if a template in
     `tokenizer.json` makes `AutoTokenizer` put `<BOS>` and `<EOS>` around it. Here `encode_batch` and `encode_parts` do.
 
-    Methods release the GIL and may be called from several threads. A long call in the main thread ends within about
-    0.1 s of Ctrl-C, or of another signal whose handler raises. Each thread that encodes has a cache of words of up to
-    about 64 MB. Encoding a document of n bytes takes about n / 2 bytes more, and a single word of n bytes, such as a
-    run of letters or spaces, up to about 16 n. With superwords (merges learned on lines, the pattern `cpp-lines-1`),
-    there is also a cache of lines of up to about 28 MB (36 MB with 32-bit ids), and a line of n bytes takes up to about
-    35 n. The tokenizer keeps the caches, one for each thread that encoded at the same time.
+    Methods release the GIL and may be called from several threads. Start worker processes by `spawn` or `forkserver`: a
+    process that is forked while a thread of its parent encodes may wait for ever in a call with several threads. A long
+    call in the main thread ends within about 0.1 s of Ctrl-C, or of another signal whose handler raises. Each thread
+    that encodes has a cache of words of up to about 64 MB. Encoding a document of n bytes takes about n / 2 bytes more,
+    and a single word of n bytes, such as a run of letters or spaces, up to about 16 n. With superwords (merges learned
+    on lines, the pattern `cpp-lines-1`), there is also a cache of lines of up to about 28 MB (36 MB with 32-bit ids),
+    and a line of n bytes takes up to about 35 n. The tokenizer keeps the caches, one for each thread that encoded at
+    the same time.
 
     The pickle of a tokenizer has the path and digest of its directory. Unpickling loads the directory, which must still
     have that digest.

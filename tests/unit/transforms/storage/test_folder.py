@@ -6,6 +6,8 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
@@ -86,15 +88,18 @@ def test_a_receipt_counts_only_while_its_outputs_are_intact(out):
 
 
 def test_a_unit_whose_files_are_damaged_publishes_them_again_once_withdrawn(out):
-    name = f"tokens/part-{a_unit().key}.parquet"
+    unit = replace(a_unit(), stage=Stage.TOKENIZE)
+    name = f"tokens/part-{unit.key}.parquet"
+    totals = {"documents": 0, "bytes": 0, "max_token_id": 0, "control_text": {}}
+    written = partial(UnitReceipt, stage=unit.stage, key=unit.key, inputs={"documents/part-0.parquet": "0" * 64})
     damaged = out.publish_bytes(name, b"abd")
-    out.publish_receipt(UnitReceipt(stage=Stage.SHARDS, key=a_unit().key, outputs=(damaged,), totals={}))
-    out.withdraw([a_unit(), a_unit("b" * 64)])
+    out.publish_receipt(written(outputs=(damaged,), totals={**totals, "tokens": 0}))
+    out.withdraw([unit, replace(unit, key="b" * 64)])
     output = out.publish_bytes(name, b"abc")
-    out.publish_receipt(UnitReceipt(stage=Stage.SHARDS, key=a_unit().key, outputs=(output,), totals={"tokens": 1}))
-    receipt = out.find_receipt(a_unit())
+    out.publish_receipt(written(outputs=(output,), totals={**totals, "tokens": 1}))
+    receipt = out.find_receipt(unit)
     assert receipt is not None
-    assert (receipt.totals, out.read_bytes(name)) == ({"tokens": 1}, b"abc")
+    assert (receipt.totals["tokens"], out.read_bytes(name)) == (1, b"abc")
 
 
 def test_digests_are_remembered_for_files_that_still_exist(out):
