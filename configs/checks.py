@@ -11,6 +11,7 @@ import importlib.util
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import cppmill_core
 from configs.layers import Layer, Tables, place_of
 from configs.own_platforms import add_platforms
 from configs.places import WILDCARDS
-from configs.problems import MAX_SUGGESTIONS, did_you_mean
+from configs.problems import did_you_mean, first_lines
 from schemas.errors import ConfigError, PluginError
 from schemas.files import read_regular
 from schemas.licenses import canonical_license, license_identifiers
@@ -253,16 +254,17 @@ def _may_exist(text: str) -> bool:
 
 
 def _check_licenses(names: object, layers: Sequence[Layer]) -> Iterator[str]:
+    place = partial(place_of, layers, "ingest", "allowed_licenses")
     unknown = [
         (index, name)
         for index, name in enumerate(names if isinstance(names, tuple) else ())
         if isinstance(name, str) and name and canonical_license(name) is None
     ]
-    for index, name in unknown[:MAX_SUGGESTIONS]:
-        yield f"{place_of(layers, 'ingest', 'allowed_licenses', index=index)}: no SPDX identifier{_nearest(name)}"
-    if len(unknown) > MAX_SUGGESTIONS:
-        place = place_of(layers, "ingest", "allowed_licenses")
-        yield f"{place}: {len(unknown) - MAX_SUGGESTIONS:,} more are no SPDX identifiers"
+    yield from first_lines(
+        unknown,
+        lambda found: f"{place(index=found[0])}: no SPDX identifier{_nearest(found[1])}",
+        lambda number: f"{place()}: {number} more are no SPDX identifiers",
+    )
 
 
 def _nearest(name: str) -> str:

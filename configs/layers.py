@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from configs.problems import MAX_SUGGESTIONS, describe_unknown, describe_value, did_you_mean, show
+from configs.problems import describe_unknown, describe_value, did_you_mean, first_lines, show
 from schemas.digests import parse_toml
 from schemas.files import read_regular
 
@@ -67,10 +67,11 @@ class Layer:
     def _table_problems(self, name: str, model: type[BaseModel], keys: Mapping[str, frozenset[str]]) -> Iterator[str]:
         known = {key: value for key, value in self.table(name).items() if key in keys[name]}
         unknown = [key for key in self.table(name) if key not in known]
-        for key in unknown[:MAX_SUGGESTIONS]:
-            yield f"{self.place(name, key)}: {describe_unknown(name, key, keys)}"
-        if len(unknown) > MAX_SUGGESTIONS:
-            yield f"{self.origin}: {len(unknown) - MAX_SUGGESTIONS:,} more unknown keys in [{name}]"
+        yield from first_lines(
+            unknown,
+            lambda key: f"{self.place(name, key)}: {describe_unknown(name, key, keys)}",
+            lambda number: f"{self.origin}: {number} more unknown keys in [{name}]",
+        )
         for error in _errors(model, known):
             refused, *rest = error["loc"]
             known.pop(str(refused), None)

@@ -6,16 +6,31 @@ Pydantic finds the problems; the words are ours. Nothing here reads files or dec
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
+
+Item = TypeVar("Item")
 
 SHOWN_CHARACTERS = 60
 
 MAX_SUGGESTIONS = 20
 """So many unknown names have a line and a suggestion; that of thousands would take minutes."""
+
+
+def first_lines(names: Sequence[Item], line: Callable[[Item], str], rest: Callable[[str], str]) -> Iterator[str]:
+    """Yield a line for each of the first names, and one that says how many more there are.
+
+    Args:
+        names: What is unknown.
+        line: Describes one.
+        rest: Makes the last line of their number.
+    """
+    yield from map(line, names[:MAX_SUGGESTIONS])
+    if len(names) > MAX_SUGGESTIONS:
+        yield rest(f"{len(names) - MAX_SUGGESTIONS:,}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

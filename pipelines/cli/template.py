@@ -13,7 +13,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -33,7 +32,7 @@ from schemas.logs import module_logger
 from schemas.places import is_remote
 from transforms.records.versions import follow_current
 from transforms.storage.aws_keys import SECRET_VARIABLE
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 from transforms.storage.urls import open_url
 
 logger = module_logger(__name__)
@@ -156,7 +155,7 @@ def run_cppmill(words: list[str], *, secret: str | None = None) -> None:
     """
     environment = os.environ | ({SECRET_VARIABLE: secret} if secret else {})
     lines: deque[str] = deque(maxlen=_REPORTED_LINES)
-    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
+    with temporary_folder() as folder:
         command = [sys.executable, "-m", "pipelines.cli", *_fetch(words, Path(folder))]
         pipe, together = subprocess.PIPE, subprocess.STDOUT
         with subprocess.Popen(command, env=environment, stdout=pipe, stderr=together, text=True) as process:
@@ -203,7 +202,7 @@ def run_here(arguments: Sequence[str] | None = None) -> None:
     words, _, secret = _parse(arguments)
     if secret:
         os.environ[SECRET_VARIABLE] = secret
-    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
+    with temporary_folder() as folder:
         try:
             app(list(_fetch(words, Path(folder))), prog_name="cppmill")
         except SystemExit as ended:

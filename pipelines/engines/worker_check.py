@@ -10,7 +10,6 @@ import hashlib
 import json
 import platform
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.units import Unit
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 from transforms.units.flow import FlatMap, Flow
 
 _PATTERN = "cpp-words-1"
@@ -63,7 +62,7 @@ def check_worker(launcher_version: str) -> None:
 
 @cache
 def _encode_golden_text() -> tuple[int, ...]:
-    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
+    with temporary_folder() as folder:
         _write_tokenizer(Path(folder))
         ids: list[Any] = cppmill_core.Tokenizer.from_dir(folder).encode(GOLDEN_TEXT).to_pylist()
     return tuple(ids)

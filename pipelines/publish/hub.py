@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -34,7 +33,7 @@ from transforms.records.in_toto import BUILDER
 from transforms.records.receipts import RECEIPT, SIGNATURE, read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 
 logger = module_logger(__name__)
 
@@ -108,7 +107,7 @@ def push(run: str, repository: Repository, publication: Publication) -> Iterator
     receipt = read_receipt(out)
     disable_progress_bars()
     api = HfApi(endpoint=endpoint(), token=os.environ.get("HF_TOKEN") or False)
-    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
+    with temporary_folder() as folder:
         described = Path(folder) / "card"
         list(write_provenance(run, described, publication, builder=BUILDER))
         files = [*run_files(out, receipt), *_card_files(described)]

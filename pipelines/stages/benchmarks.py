@@ -52,5 +52,5 @@ def _with_list(options: RunOptions, out: OutputFolder) -> RunOptions:
             f"ingest.withdrawn: the list has changed since the documents in {out.root} were compared with it; run "
             "`cppmill run` again"
         )
-    ingest = options.ingest.model_copy(update={"withdrawn": f"{FILE_DIGEST}{withdrawals.digest}"})
+    ingest = options.ingest.model_copy(update={"withdrawn": withdrawals.option})
     return options.model_copy(update={"ingest": ingest})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from schemas.digests import sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 
 VOCAB_SIZE = "12288"
 UNIT_BYTES = str(1 << 20)
@@ -147,7 +146,7 @@ def folder_of_runs(out: Path | None) -> Iterator[Path]:
     if out is not None:
         yield out
         return
-    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
+    with temporary_folder() as folder:
         yield Path(folder)
 
 

@@ -7,7 +7,6 @@ names.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from schemas.resources import explain_refusal
 from transforms.records.versions import follow_current
 from transforms.sources.listing import check_source
 from transforms.storage.folder import OutputFolder
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
@@ -75,7 +74,7 @@ def open_given(place: Path | str) -> Iterator[Path]:
     """
     source = resolve_source(Path(place)) if not is_remote(str(place)) else place
     if isinstance(source, Path) and not (source / MANIFEST).is_file():
-        with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
+        with temporary_folder() as folder:
             write_adopted(source, Path(folder))
             yield Path(folder)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ from configs.outputs import check_file
 from pipelines.stages.given import resolve_source
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import TokenizerIds, VocabularyDiff, initial_rows, read_ids
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 
 
 def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, init: Path | None = None) -> list[str]:
@@ -62,7 +61,7 @@ def _read(path: Path, stack: ExitStack) -> TokenizerIds:
     path = resolve_source(path)
     try:
         if not (path / MANIFEST).is_file():
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=scratch_folder())))
+            folder = Path(stack.enter_context(temporary_folder()))
             write_directory(_find_source(path), folder)
             path = folder
         return read_ids(path, cppmill_core.load_tokenizer(path))

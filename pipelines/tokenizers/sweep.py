@@ -7,7 +7,6 @@ makes fewer tokens of a text and gives a model more parameters; both are printed
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from tokenizer_build.compare.origins import SUPERWORDS, read_bands
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def sweep(
     out = OutputFolder(run)
     options, names = _checked_counts(run, out)
     wanted = [_with_size(options.build, size) for size in sizes]
-    temporary = tempfile.TemporaryDirectory(dir=scratch_folder())
+    temporary = temporary_folder()
     with temporary as folder, out.open_local_folder("tokenizer") as tokenizer:
         built = []
         own = (tokenizer / VOCABULARY_JSON).is_file()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from transforms.scan.merge import merge_parts
 from transforms.scan.tables import nest_statistics, read_counts
 from transforms.scan.words import ROW_GROUP_ROWS, WordRun, find_runs, merge_words
 from transforms.storage.folder import OutputFolder
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 from transforms.tokens.tokenizer import read_manifest
 from transforms.units.batches import read_row_groups
 
@@ -79,7 +78,7 @@ def _sums(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> di
 def _check_merged(out: OutputFolder, family: Family, names: Sequence[str]) -> Iterator[str]:
     """Merge the counts of shards again: the number of projects decides which tokens are fixed, and is no sum."""
     merged = read_counts(out, f"counts/{family}.parquet")
-    with TemporaryDirectory(dir=scratch_folder()) as folder:
+    with temporary_folder() as folder:
         again = merge_parts(family, [(name, []) for name in names], out, Path(folder))
     if not merged.select(again.column_names).cast(again.schema).equals(again):
         yield f"{out.where(f'counts/{family}.parquet')}: not what the counts of shards give when they are merged again"
@@ -95,7 +94,7 @@ def _check_words(out: OutputFolder, family: Family, parts: Sequence[str], merged
             path = Kind(family, number).merged_path
             runs.setdefault(path, []).append(WordRun(open_file=partial(out.open_ranges, name), row_groups=row_groups))
     for path in sorted(runs):
-        with TemporaryDirectory(dir=scratch_folder()) as folder:
+        with temporary_folder() as folder:
             again = Path(folder) / "words.parquet"
             merge_words(runs[path], again)
             if path not in merged or not _has_same_rows(out, path, again):

@@ -24,6 +24,7 @@ from cppmill_core.manifests import parse_unique_json
 from schemas.digests import HEX_DIGEST, canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import read_regular
+from schemas.options import FILE_DIGEST
 from schemas.places import is_remote
 from schemas.tables import SOURCE_DOC_ID
 from transforms.sources.license_terms import named_licenses
@@ -100,6 +101,11 @@ class Withdrawals:
     def digest(self) -> str:
         """SHA-256 of the list."""
         return sha256(self.to_bytes()).hexdigest()
+
+    @property
+    def option(self) -> str:
+        """The list as the options of a receipt name it."""
+        return f"{FILE_DIGEST}{self.digest}"
 
     @property
     def name(self) -> str:

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json
 from schemas.errors import IntegrityError
-from schemas.options import FILE_DIGEST
 from schemas.printing import count
 from schemas.reasons import Column
 from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
@@ -85,29 +84,29 @@ def check_own_list(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
         IntegrityError: If it is missing, or another one.
     """
     said, found = receipt["configs"]["ingest"].get("withdrawn"), withdrawn_in(out)
-    if said != (None if found is None else f"{FILE_DIGEST}{found.digest}"):
+    if said != (None if found is None else found.option):
         raise IntegrityError(
             f"{out.where(WITHDRAWN)}: missing, or not the list {said} that the receipt names; restore it, as documents "
             "that were withdrawn could come back"
         )
 
 
-def listed_rows(out: OutputFolder, withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:
-    """Yield doc_id, project, path and license of the documents of a run that a list has."""
-    for rows in _documents(out):
+def listed_rows(out: OutputFolder, receipt: Mapping[str, Any], withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:
+    """Yield doc_id, project, path and license of the documents of a run, by its receipt, that a list has."""
+    for rows in _documents(out, receipt):
         yield from rows.take(pa.array([row for row, _ in withdrawals.find(rows)], pa.int64())).to_pylist()
 
 
 def unmatched(out: OutputFolder, withdrawals: Withdrawals) -> Withdrawals:
     """Return the entries of a list that no document of a run has."""
-    for rows in _documents(out):
+    for rows in _documents(out, read_receipt(out)):
         withdrawals = withdrawals.without(rows)
     return withdrawals
 
 
 def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
     """Return the doc_ids of what a list has in a run, also where only a copy of it is kept."""
-    found = {row["doc_id"] for row in listed_rows(out, withdrawals)}
+    found = {row["doc_id"] for row in listed_rows(out, read_receipt(out), withdrawals)}
     for name in (name for name in out.files("documents") if name.startswith(REJECTS_PREFIX)):
         with out.open_ranges(name) as file:
             rows = pq.read_table(file, use_threads=False)
@@ -117,13 +116,13 @@ def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
     return found
 
 
-def _documents(out: OutputFolder) -> Iterator[pa.Table]:
+def _documents(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[pa.Table]:
     """Yield what names the documents of a run, a table per shard.
 
     Raises:
         IntegrityError: If a shard is missing, or not the one that the receipt names: it may lack documents.
     """
-    for name, digest in sorted(read_receipt(out)["files"].items()):
+    for name, digest in sorted(receipt["files"].items()):
         if name.startswith(DOCUMENTS_PREFIX):
             if out.digest(name) != digest:
                 raise IntegrityError(f"{out.where(name)}: missing, or not the file that the receipt names")
@@ -163,7 +162,7 @@ def _hold(out: OutputFolder, name: str, withdrawals: Withdrawals) -> Holding:
     try:
         receipt = read_receipt(out)
         out.load_digests()
-        documents = sum(1 for _ in listed_rows(out, withdrawals))
+        documents = sum(1 for _ in listed_rows(out, receipt, withdrawals))
     except IntegrityError as error:
         problem = str(error)
     dataset = receipt.get("dataset", {"digest": ""})["digest"]
@@ -177,7 +176,7 @@ def record_affected(versions: Versions, withdrawals: Withdrawals) -> list[Holdin
     holdings = find_holdings(versions, withdrawals)
     datasets = {
         holding.receipt: {"version": holding.version, "dataset": holding.dataset, "documents": holding.documents}
-        for holding in [*_remembered(versions), *holdings]
+        for holding in holdings
         if holding.documents
     }
     if datasets:

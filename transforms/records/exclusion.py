@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST, same_json
 from schemas.errors import ConfigError, IntegrityError
-from schemas.options import FILE_DIGEST
 from transforms.filters.withdrawals import WITHDRAWN, read_columns, withdrawn_in
 from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import OutputFolder, naming_damage
@@ -141,7 +140,7 @@ def check_withdrawn(out: OutputFolder, receipt: Mapping[str, Any], documents: Se
         documents: Its documents shards.
     """
     said, withdrawals = receipt["configs"]["ingest"].get("withdrawn"), withdrawn_in(out)
-    found = None if withdrawals is None else f"{FILE_DIGEST}{withdrawals.digest}"
+    found = None if withdrawals is None else withdrawals.option
     if said != found:
         yield f"{out.where(WITHDRAWN)}: its digest is {found}, the options of the receipt say {said}"
     if withdrawals is None and EXCLUSION in receipt:

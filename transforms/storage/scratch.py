@@ -41,9 +41,14 @@ def _make_folder(process: int) -> Path:
     lock.acquire()
     folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
     _remove_abandoned(parent, keep=folder)
-    atexit.register(_remove, folder, lock)
     _made[process] = partial(_remove, folder, lock)
+    atexit.register(remove_scratch)
     return folder
+
+
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder in this process's own, for a `with` block or until its `cleanup`."""
+    return tempfile.TemporaryDirectory(dir=scratch_folder())
 
 
 def remove_scratch() -> None:

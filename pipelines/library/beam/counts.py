@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,7 @@ from schemas.options import ScanOptions
 from transforms.scan.kinds import Family
 from transforms.scan.sums import add_counts, finish_counts, take_counts
 from transforms.sources.tables import read_column, read_content
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.scratch import temporary_folder
 
 COUNTED_BYTES = 64 << 20
 """A worker sends what it has counted once it has read so much text."""
@@ -93,7 +92,7 @@ class _CountFn(beam.DoFn):
 
     def setup(self) -> None:
         """Make a folder for temporary files."""
-        self._folder = tempfile.TemporaryDirectory(dir=scratch_folder())
+        self._folder = temporary_folder()
 
     def start_bundle(self) -> None:
         """Begin without counts, whatever a bundle that failed has left."""

@@ -102,7 +102,7 @@ class Loader:
             raise InvalidInputError(f"batch_rows = {batch_rows}, streams = {streams}: each must be at least 1")
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
         self.columns = None if columns is None else tuple(columns)
-        self.seed = _integer("seed", seed)
+        self.seed = _whole("seed", seed, signed=True)
         self.shuffle = shuffle
         self.batch_rows = batch_rows
         self.place = place or Place()
@@ -299,14 +299,8 @@ class _Reader(Generic[Group]):
         return group, order[position // self._order.streams - segment.at]
 
 
-def _integer(name: str, value: Any) -> int:  # noqa: ANN401 - any value of a caller
+def _whole(name: str, value: Any, *, signed: bool = False) -> int:  # noqa: ANN401 - any value of a caller or checkpoint
     """Return a whole number; the text of anything else need not be the same in every rank."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidInputError(f"{name} is {value!r}: a whole number is needed")
-    return int(value)
-
-
-def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - any value from a checkpoint
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise InvalidInputError(f"{name} is {value!r}: a whole number from 0 is needed")
+    if isinstance(value, bool) or not isinstance(value, Integral) or (value < 0 and not signed):
+        raise InvalidInputError(f"{name} is {value!r}: a whole number{'' if signed else ' from 0'} is needed")
     return int(value)
