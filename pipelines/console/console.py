@@ -23,7 +23,7 @@ from pipelines.console.failures import find_failure, is_reported, print_failure
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.signals import RESUME_ADVICE, done_before_end, stop_on_signals
-from pipelines.console.terminal import printable_output
+from pipelines.console.terminal import printable_output, silence
 from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
 from schemas.printing import one_line
@@ -151,7 +151,7 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush fails again
+        silence(sys.stdout)
         raise SystemExit(ExitCode.FAILED_CHECK) from None
     except _TerminatedError:
         sys.stderr.write("stopped by SIGTERM\n")

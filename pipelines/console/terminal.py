@@ -7,6 +7,7 @@ not, because a log may be shown on one later. What draws on purpose, a live disp
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,8 @@ class PrintableStream:
             if reason is None:
                 raise
             name = getattr(self.rich_proxied_file, "name", "")
+            if name in _NAMES:
+                silence(self.rich_proxied_file)
             raise ResourceError(f"{_NAMES.get(name, 'a stream')}: {reason}") from error
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -91,6 +94,11 @@ def escape_output() -> None:
 def escaped(stream: TextIO) -> TextIO:
     """Return a stream that escapes what is written to it; the same one if it does."""
     return stream if isinstance(stream, PrintableStream) else cast("TextIO", PrintableStream(stream))
+
+
+def silence(stream: TextIO) -> None:
+    """Let a standard stream that refuses what is written lead nowhere, or the interpreter's last flush fails again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def raw_stream(stream: TextIO) -> TextIO:
