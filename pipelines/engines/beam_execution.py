@@ -6,6 +6,7 @@ The runner is always named: Beam's default local runner would download a binary.
 from __future__ import annotations
 
 import shlex
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ from schemas.coders import register_coders
 from schemas.errors import ConfigError
 from schemas.units import Unit
 from transforms.storage.folder import OutputFolder
+from transforms.storage.scratch import temporary_folder
 from transforms.units.flow import Flow
 from transforms.units.plan import write_plan
 
@@ -108,7 +110,20 @@ def open_beam_engine(name: str, config: EngineConfig) -> Iterator[BeamEngine]:
     problems = list(engine.missing())
     if problems:
         raise ConfigError("\n".join(f"--engine {name}: {problem}" for problem in problems))
-    try:
-        yield BeamEngine(name, engine, config)
-    finally:
-        engine.stop()
+    with _removed_temporaries():
+        try:
+            yield BeamEngine(name, engine, config)
+        finally:
+            engine.stop()
+
+
+@contextmanager
+def _removed_temporaries() -> Iterator[None]:
+    """Have this process make its temporary folders in one that goes: Beam makes some per pipeline and leaves them."""
+    before = tempfile.tempdir
+    with temporary_folder() as folder:
+        tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before

@@ -193,8 +193,7 @@ def read_withdrawals(place: str | None) -> Withdrawals | None:
     """Return the list at a place, a path or a URL; None without a place.
 
     Raises:
-        ConfigError: If there is none.
-        IntegrityError: If it is no such list.
+        ConfigError: If there is none, or it is no such list.
         StoreError: If a store fails, or refuses the credentials.
     """
     if place is None:
@@ -203,6 +202,8 @@ def read_withdrawals(place: str | None) -> Withdrawals | None:
         return Withdrawals.from_bytes(_read(place), where=place)
     except OSError as error:
         raise ConfigError(f"ingest.withdrawn: {place}: cannot be read: {error.strerror or error}") from error
+    except IntegrityError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _read(place: str) -> bytes:

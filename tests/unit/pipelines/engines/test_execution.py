@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from pipelines.engines.beam_execution import open_beam_engine
 from pipelines.engines.cache import ENGINES_VARIABLE
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import open_engine
@@ -40,6 +43,14 @@ def processes(tmp_path, *options):
 
 def test_it_runs_in_this_process(tmp_path):
     assert processes(tmp_path) == {str(os.getpid())}
+
+
+def test_temporary_folders_of_beam_go_with_its_engine(tmp_path):
+    before = tempfile.gettempdir()
+    with open_beam_engine("local", make_setting(tmp_path)):
+        left = Path(tempfile.mkdtemp())
+    assert not left.exists()
+    assert tempfile.gettempdir() == before
 
 
 @pytest.mark.usefixtures("forked_workers")

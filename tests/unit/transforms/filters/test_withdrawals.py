@@ -54,3 +54,7 @@ def test_what_is_no_list_is_refused(tmp_path):
     for data in others:
         with pytest.raises(IntegrityError, match="not a list of format cppmill-withdrawn-1"):
             Withdrawals.from_bytes(data, where="list")
+        file = tmp_path / "other.json"
+        file.write_bytes(data)
+        with pytest.raises(ConfigError, match="other.json: not a list of format cppmill-withdrawn-1"):
+            read_withdrawals(str(file))
