@@ -157,7 +157,7 @@ class Findings:
         if self.slots.split:
             yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
-        counted = " Only hits of names that are not generic, not rare and not in another band count:" if fallen else ""
+        counted = " A hit counts only if its name is neither generic nor rare, nor in another band:" if fallen else ""
         yield f"No token was kept from {fallen:,} of {self._groups()}.{counted}"
 
     def _groups(self) -> str:
@@ -236,7 +236,8 @@ class Findings:
         slots = self.slots
         return (
             f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}, with their fixed ids. The ids "
-            f"of the other {slots.proposed - slots.kept:,} are used for learned tokens, {slots.learned:,} in all."
+            f"of the other {slots.proposed - slots.kept:,} are used for learned tokens. The build learned "
+            f"{count(slots.learned, 'token')} of two bytes or more."
         )
 
     def _unneeded_sentences(self) -> Iterable[str]:
@@ -307,9 +308,9 @@ class Findings:
             return f"{left}, but as tokens its names occur less often than the last learned token"
         floor = remains.failed_floor(self.documents, projects, self.options)
         if floor is Floor.HITS:
-            return f"{left}; it needs {remains.least_hits(self.documents, self.options):,.0f}"
+            return f"{left}, but at least {remains.least_hits(self.documents, self.options):,.0f} must"
         if floor is Floor.HIT_SHARE:
-            return f"{left}; it needs {self.options.min_category_hit_share:.0%}"
+            return f"{left}, but at least {self.options.min_category_hit_share:.0%} must"
         return f"{left}, but none of its names is in more than {count(remains.projects, 'project')}"
 
 
