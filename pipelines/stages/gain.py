@@ -78,7 +78,7 @@ def describe_gain(session: Session, documents: Sequence[UnitReceipt], tokens: Se
         return
     rest = f"; the rest has {known.bytes_per_token:.3f}" if known.tokens else ""
     measured = f"{new.bytes_per_token:.3f} bytes per token on {new.num_bytes:,} bytes"
-    yield f"kept      {measured} that the tokenizer was not built from{rest}"
+    yield f"new text  {measured} that the tokenizer was not built from{rest}"
     sizes = content_bytes(documents)
     shards = [shard.path for shard in document_shards(documents) if shard.sha256 not in scanned]
     looked_at, names = _costly_names(session, _first(shards, sizes))
@@ -87,11 +87,15 @@ def describe_gain(session: Session, documents: Sequence[UnitReceipt], tokens: Se
     after = new.tokens * share - saved
     if names and after > 0:
         most = ", ".join(f"{name.name} ({name.tokens} tokens, {name.hits:,} times)" for name in names[:_SHOWN])
-        yield f"lacks     {len(names):,} names of 3 tokens and more, found in {looked_at:,} bytes of it: {most}"
+        yield (
+            f"no id     {len(names):,} names in {looked_at:,} bytes of the new text, which take 3 tokens or more each: "
+            f"{most}"
+        )
         gain = new.tokens * share / after
         yield (
-            f"rebuild   with ids of their own these names alone would give {new.bytes_per_token * gain:.3f} bytes per "
-            f"token there (+{gain - 1:.1%}), by their counts; only --rebuild-tokenizer tells, and it moves learned ids"
+            f"rebuild   with an id for each of these names: {new.bytes_per_token * gain:.3f} bytes per token of the "
+            f"new text (+{gain - 1:.1%}), by their counts. Only a run with --rebuild-tokenizer measures what a rebuild "
+            "gives; it moves learned ids"
         )
 
 

@@ -101,10 +101,10 @@ def _plan(session: Session) -> Iterator[PlannedUnit]:
     receipts, blocked = dict[Stage, Sequence[UnitReceipt]](), ""
     for program in programs_of(session.config):
         if blocked and program.stage in TOKENIZER_STAGES and keeps_any(session):
-            yield to_skip(program.stage, "what follows", KEPT)
+            yield to_skip(program.stage, "all units", KEPT)
             continue
         if blocked:
-            yield to_run(program.stage, "what follows", blocked)
+            yield to_run(program.stage, "units not known yet", blocked)
             continue
         planned = program.plan(session, *(receipts[stage] for stage in program.needs))
         yield from planned.units

@@ -37,14 +37,14 @@ def test_new_sources_are_tokenized_with_the_tokenizer_that_stands(grown, cppmill
     assert grown.receipt["dataset"]["documents"] == receipt["dataset"]["documents"] + 1
     assert not checker(grown.out, "--sources", grown.sources)
     assert cppmill("verify", grown.out).returncode == 0
-    kept = re.search(r"^kept +(\S+) bytes per token on ([\d,]+) bytes .* rest has (\S+)$", done.stderr, re.M)
+    kept = re.search(r"^new text +(\S+) bytes per token on ([\d,]+) bytes .* rest has (\S+)$", done.stderr, re.M)
     assert kept and float(kept[1]) != float(kept[3]) and int(kept[2].replace(",", "")) >= len(NEW)
-    assert re.search(r"^lacks .*\bWidgetFactoryBase \(\d tokens, 400 times\)", done.stderr, re.M)
-    assert re.search(r"^rebuild .* bytes per token there \(\+\d", done.stderr, re.M)
+    assert re.search(r"^no id .*\bWidgetFactoryBase \(\d tokens, 400 times\)", done.stderr, re.M)
+    assert re.search(r"^rebuild .* bytes per token of the new text \(\+\d", done.stderr, re.M)
     tree = grown.tree()
     again = cppmill(*grown.command)
     assert grown.tree() == tree
-    assert "lacks" not in again.stderr
+    assert "no id" not in again.stderr
 
 
 def test_the_plan_says_beforehand_that_the_tokenizer_is_kept(grown, cppmill):
@@ -56,6 +56,12 @@ def test_the_plan_says_beforehand_that_the_tokenizer_is_kept(grown, cppmill):
         assert (("scan", "run") in to_run) == (("build", "run") in to_run) == bool(options)
         assert ("tokenize", "run") in to_run
     assert "--rebuild-tokenizer builds another" in cppmill(*command).stdout
+
+
+def test_a_plan_of_sources_that_are_not_read_yet_names_no_units_of_later_stages(grown, cppmill):
+    planned = cppmill("plan", *grown.command[1:]).stdout
+    assert re.search(r"^build +skip +all units +the tokenizer in OUT is kept", planned, re.M)
+    assert re.search(r"^tokenize +run +units not known yet ", planned, re.M)
 
 
 def test_a_rebuild_says_how_many_ids_move_and_is_what_a_new_run_gives(grown, cppmill, tmp_path):
