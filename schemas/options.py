@@ -375,7 +375,7 @@ class BuildOptions(Options):
     """Fewest words in a compound."""
 
     min_hits: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER), VOCABULARY] = 10
-    """Give a proposed library token no fixed id if it has fewer hits than this."""
+    """Keep a candidate library token only if the sources use it at least this often."""
 
     min_distinctive_hits: Annotated[int | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[1])] = None
     """Cut candidates with a distinctive shape only if they have fewer hits than this, or if their category is cut.

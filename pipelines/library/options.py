@@ -49,7 +49,7 @@ class RunKeys(TypedDict, total=False):
     """Build with your own vocabulary, a folder made by cppmill vocab init (local, gs://… or s3://…)."""
 
     platforms: PlaceText | None
-    """Also find your own platforms: a TOML file of labels, with ids from 113 on, and rules to find them."""
+    """Also find the platforms of this TOML file, which has their labels, ids from 113 on, and rules to find them."""
 
     max_dead_fraction: float | None
     """End with exit code 3 if more than this share of the documents is unreadable or damaged."""
@@ -216,7 +216,7 @@ class BuildKeys(TypedDict, total=False):
     """Fewest words in a compound."""
 
     min_hits: int | None
-    """Give a proposed library token no fixed id if it has fewer hits than this."""
+    """Keep a candidate library token only if the sources use it at least this often."""
 
     min_distinctive_hits: int | None
     """Cut candidates with a distinctive shape only if they have fewer hits than this, or if their category is cut."""
