@@ -1,8 +1,8 @@
 """Places of e-mail and IP addresses in documents, for redaction.
 
 E-mail addresses are found as they are written in C++: with `@`, and with words (`jane at acme dot com`). IP addresses
-are found only if they can be routed (IANA's registries, by `ipaddress`) and are written as one would write an address,
-because most numbers with three dots in C++ are sections of standards, revisions and versions.
+are found only if they can be routed (by IANA's registries) and are written as one would write an address, because most
+numbers with three dots in C++ are sections of standards, revisions and versions.
 """
 
 from __future__ import annotations
@@ -63,6 +63,19 @@ _NO_IPV4 = re.compile(
     re.IGNORECASE,
 )
 _CONTEXT_BYTES = 40
+
+_SPECIAL = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+            *("192.0.0.0/29", "192.0.0.170/31", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"),
+            *("203.0.113.0/24", "224.0.0.0/3", "2001::/23", "2001:db8::/32"),
+        ),
+    )
+)
+"""Networks that are not routed, after IANA's registries of addresses for special purposes, and multicast. Those of IPv6
+begin as `_IPV6` does. The property `is_global` of `ipaddress` is another one in other versions of Python."""
 
 
 def find_emails(content: bytes) -> Iterator[Span]:
@@ -131,7 +144,7 @@ def _is_public(text: bytes) -> bool:
         address = ipaddress.ip_address(text.decode("ascii"))
     except ValueError:
         return False
-    return address.is_global and not address.is_multicast
+    return not any(address in network for network in _SPECIAL)
 
 
 def _is_address(content: bytes, start: int, end: int) -> bool:

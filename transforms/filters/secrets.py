@@ -48,13 +48,14 @@ _MORE_PATTERNS = {
 _PRIVATE_KEY, _AWS_KEY, _WEB_TOKEN = "Private Key", "AWS Access Key", "JSON Web Token"
 _KEY_MATERIAL = re.compile(
     rb"BEGIN (?:[A-Z0-9]{1,9} ){0,2}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
-    rb"(?:[\s\"'+,/*#]|\\++[nr]?+|[A-Za-z-]{1,20}+: [^\n\"\\]{0,80}+)*+[A-Za-z0-9+/]{32}"
+    rb"(?=((?:[\s\"'+,/*#]|\\++[nr]?+|[A-Za-z-]{1,20}+: [^\n\"\\]{0,80}+)*))\1[A-Za-z0-9+/]{32}"
     rb"|PuTTY-User-Key-File-2: *\S"
 )
 """A header and 32 characters of key. Between them may be what C++ puts there: ends and starts of strings, escapes of
-any depth (a string of JSON has two backslashes), continued lines, comment marks; and lines of PEM's own."""
+any depth (a string of JSON has two backslashes), continued lines, comment marks; and lines of PEM's own. What is taken
+so is not given back: `(?=(…))\\1`, as possessive repetitions of groups take too much in Python before 3.11.5."""
 
-_KEY_LINES = re.compile(rb"[A-Za-z0-9+/=]{32,}(?:(?:[\s\"'+,/*#]|\\++[nr]?+)*+[A-Za-z0-9+/=]{16,})*+")
+_KEY_LINES = re.compile(rb"[A-Za-z0-9+/=]{32,}(?:(?=((?:[\s\"'+,/*#]|\\++[nr]?+)*))\1[A-Za-z0-9+/=]{16,})*")
 """The lines of a key, where no footer says how many there are."""
 
 KEY_TEXT = re.compile(rb"\\++[nr]?+|(?P<text>[A-Za-z0-9+/=]*[A-Za-z0-9=][+/]*)")
@@ -62,7 +63,7 @@ KEY_TEXT = re.compile(rb"\\++[nr]?+|(?P<text>[A-Za-z0-9+/=]*[A-Za-z0-9=][+/]*)")
 
 _MOST_KEY_BYTES = 32 << 10
 
-_WEB_TOKEN_PARTS = re.compile(rb"eyJ[A-Za-z0-9_=-]++(?:\.[A-Za-z0-9_=-]++)?+")
+_WEB_TOKEN_PARTS = re.compile(rb"eyJ[A-Za-z0-9_=-]++(?:\.[A-Za-z0-9_=-]++)?")
 """The two parts of a web token that are looked at, of any length; a run without a second part is passed in one step."""
 
 _BEFORE_BYTES, _STRIDE_BYTES, _AFTER_BYTES = 256, 1024, 2048

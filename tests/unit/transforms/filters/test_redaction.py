@@ -98,6 +98,23 @@ def test_the_lines_of_a_key_are_replaced_and_the_code_around_them_is_not(line_en
         assert changed == text.replace(BODY[:64].encode(), b"x" * 64).replace(BODY[:20].encode() + b"==", b"x" * 22)
 
 
+@pytest.mark.parametrize(
+    ("address", "is_routed"),
+    [
+        ("192.0.0.7", False),
+        ("192.0.0.9", True),
+        ("100.127.255.255", False),
+        ("224.0.0.1", False),
+        ("2001:1::1", False),
+        ("2001:200::1", True),
+        ("2002::1", True),
+    ],
+)
+def test_what_is_routed_does_not_depend_on_the_version_of_python(address: str, is_routed: bool) -> None:
+    """`ipaddress` of some versions says otherwise of each address but those of multicast and of carriers."""
+    assert bool(list(FINDERS["ip"](f'connect("{address}");'.encode()))) == is_routed
+
+
 def test_the_private_half_of_a_putty_key_is_replaced() -> None:
     text = "PuTTY-User-" + f"Key-File-2: ssh-rsa\nPublic-Lines: 1\n{BODY[:64]}\nPrivate-Lines: 1\n{BODY[4:68]}\n"
     expected = text[::-1].replace(BODY[4:68][::-1], WORDS["secret"].decode()[::-1], 1)[::-1]
