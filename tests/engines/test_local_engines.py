@@ -1,43 +1,25 @@
-"""The engines of `deploy.local`: they come up, on the loopback interface alone, and go with all that they started."""
+"""The stores of `deploy.local`: they come up, on the loopback interface alone, and go with all that they started.
+
+Clusters of Flink and Spark do in `test_equivalence.py`, which has them anyway.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
-from deploy.local.flink import FlinkCluster
 from deploy.local.gcs import GoogleStore
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
-from deploy.local.spark import SparkCluster
-from pipelines.engines.cache import engine_path
-from pipelines.engines.spark_master import SparkMaster, driver_version
+from tests.loopback import all_on_loopback
 from transforms.storage.gcs import GcsObjects, _open_system
 
 pytestmark = pytest.mark.engines
-
-
-def listeners(pid: int) -> set[str]:
-    """The addresses, as the kernel writes them, at which a process listens."""
-    inodes = set()
-    for handle in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            found = re.fullmatch(r"socket:\[(\d+)\]", str(handle.readlink()))
-            inodes |= {found[1]} if found else set()
-    rows = [
-        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
-    ]
-    return {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
-
-
-def is_loopback(address: str) -> bool:
-    return address in {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 
 def client(store: ObjectStore) -> S3FileSystem:
@@ -53,39 +35,6 @@ def client(store: ObjectStore) -> S3FileSystem:
 def write(files: S3FileSystem, name: str, content: bytes) -> None:
     with files.open_output_stream(name) as stream:
         stream.write(content)
-
-
-def all_on_loopback(directory: Path) -> bool:
-    found = set().union(*(listeners(process.pid) for process in Processes(directory).started))
-    return bool(found) and all(map(is_loopback, found))
-
-
-def check_preflight(master: SparkMaster) -> None:
-    version = driver_version(engine_path("spark-home"))
-    assert version is not None
-    assert list(master.missing(version=version)) == []
-    [problem] = master.missing(version="2.4.8")
-    assert f"it is Spark {version}, the driver is 2.4.8" in problem
-
-
-def test_flink_offers_all_slots_on_loopback_alone_and_goes(tmp_path: Path) -> None:
-    with FlinkCluster(tmp_path, task_managers=2, slots=2) as cluster:
-        assert cluster.free_slots == 4
-        assert len(set(cluster.task_managers)) == 2
-        assert all_on_loopback(tmp_path)
-        processes = Processes(tmp_path).started
-    assert len(processes) == 3
-    assert not any(process.runs for process in processes)
-    assert cluster.free_slots == 0
-
-
-def test_spark_has_its_workers_on_loopback_alone_and_goes(tmp_path: Path) -> None:
-    with SparkCluster(tmp_path, workers=2) as cluster:
-        assert cluster.workers == 2
-        assert all_on_loopback(tmp_path)
-        check_preflight(SparkMaster(cluster.master_url, cluster.master_page))
-        processes = Processes(tmp_path).started
-    assert not any(process.runs for process in processes)
 
 
 def test_the_object_store_keeps_what_it_has_when_it_is_killed(tmp_path: Path) -> None:
