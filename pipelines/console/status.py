@@ -14,7 +14,7 @@ from typing import Any
 from pipelines.console.events import BLOCKED, DONE, log_names, read_events
 from pipelines.console.stage_status import RUNNING, Event, StageStatus, read_stages
 from schemas.errors import ConfigError, IntegrityError
-from transforms.records.receipts import find_receipt
+from transforms.records.receipts import find_intact_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 from transforms.storage.protocol import LOCK
@@ -189,7 +189,7 @@ def _find_status(
     logged = _newest_log(out)
     if in_use and logged and logged[-1]["event"] == "run_ended":
         logged = []  # the run that holds the lock has not begun its own log yet
-    receipt = find_receipt(out)
+    receipt = find_intact_receipt(out)
     if not logged and holder is None and receipt is None:
         return None
     state, message = _find_state(logged, in_use=in_use, finished=receipt is not None)
