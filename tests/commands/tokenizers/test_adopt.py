@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from cppmill_core import load_tokenizer
+from cppmill_core import CorruptDataError, load_tokenizer
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -217,6 +217,46 @@ def test_a_lossy_model_is_refused_by_what_it_loses(cppmill, tmp_path):
     for name in ("normalization_rule_name", "add_dummy_prefix", "remove_extra_whitespaces", "byte_fallback"):
         assert name in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.model", "m.vocab"]
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+LOSSY_STEPS = {
+    "white space": ({"type": "WhitespaceSplit"}, "its pre-tokenizer WhitespaceSplit removes or replaces text"),
+    "a delimiter": ({"type": "CharDelimiterSplit", "delimiter": " "}, "its pre-tokenizer CharDelimiterSplit removes"),
+    "another character": (
+        {"type": "Metaspace", "replacement": "_", "prepend_scheme": "never", "split": True},
+        "its pre-tokenizer Metaspace removes or replaces text",
+    ),
+    "in a sequence": (
+        {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}]},
+        "its pre-tokenizer Whitespace removes or replaces text",
+    ),
+    "bytes of bytes": (BYTES, "it has two ByteLevel pre-tokenizers"),
+    "what does not match": (
+        {"type": "Split", "pattern": {"Regex": "[a-z]+"}, "behavior": "Removed", "invert": True},
+        "it removes what lies between its matches",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSY_STEPS)
+def test_a_pre_tokenizer_that_loses_text_is_refused(name, hugging_face, cppmill, tmp_path):
+    step, message = LOSSY_STEPS[name]
+    rules = json.loads((hugging_face / "tokenizer.json").read_bytes())
+    rules["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [step, BYTES]}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(rules))
+    done = cppmill("adopt", tmp_path / "tokenizer.json", "--out", tmp_path / "out", check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("change", [{"run": "another"}, {"roles": {"<EOS>": 0.0}}])
+def test_a_manifest_that_adopting_does_not_write_is_refused(change, hugging_face, cppmill, tmp_path):
+    cppmill("adopt", hugging_face, "--out", tmp_path / "tokenizer")
+    file = tmp_path / "tokenizer" / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), **change}))
+    with pytest.raises(CorruptDataError, match="its run is 'another'|the role <EOS> has id 0.0"):
+        load_tokenizer(tmp_path / "tokenizer")
 
 
 def test_a_tokenizer_that_cannot_be_adopted_is_reported_in_one_line(run, model, cppmill, tmp_path):

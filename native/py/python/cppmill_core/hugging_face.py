@@ -62,6 +62,9 @@ _MARGIN = 1 << 12
 _NFC = "it puts text in NFC (`normalizer`)"
 """What the manifest of a lossy tokenizer says."""
 
+_KEEPING = {"ByteLevel", "Digits", "FixedLength", "Punctuation", "Split"}
+"""The pre-tokenizers that keep all characters of a text; others remove white space, or put other characters there."""
+
 _REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 """Settings of a model with which the tokens of a word vary or are not its bytes."""
 
@@ -92,6 +95,11 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
         raise InvalidInputError(
             f"{folder / TOKENIZER}: only the native core puts text in NFC, and it does not know this tokenizer: "
             f"{reason}; adopt it without --allow-lossy"
+        )
+    if any(step.get("behavior") == "Removed" for step in _steps(rules.get("pre_tokenizer"), "pretokenizers")):
+        raise InvalidInputError(
+            f"{folder / TOKENIZER}: it removes what lies between its matches, and the native core does not know that "
+            f"they are all of a text: {reason}"
         )
     control, roles = named_ids(manifest)
     table = TokenTable(token_bytes(rules, manifest["vocab_size"]), control, roles)
@@ -164,12 +172,15 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
     if kind != "BPE":
         return [f"its model is {kind}, not BPE"]
     byte_levels = [step for step in steps if step.get("type") == "ByteLevel"]
+    kinds = {str(step.get("type")) for step in steps}
     special = {token["content"] for token in rules["added_tokens"] if token["special"]}
     wrong = [
         ("it has no ByteLevel pre-tokenizer", not byte_levels),
+        ("it has two ByteLevel pre-tokenizers", len(byte_levels) > 1),
+        *((f"its pre-tokenizer {name} removes or replaces text", True) for name in sorted(kinds - _KEEPING)),
         (
             "it puts a space before text (add_prefix_space = true)",
-            any(step["add_prefix_space"] for step in byte_levels),
+            any(step.get("add_prefix_space", True) for step in byte_levels),
         ),
         ("it removes what it splits at", any(_removes(step) for step in steps)),
         ("it normalises text (`normalizer` is set)", any(step.get("type") != "NFC" for step in normalizers)),
@@ -330,10 +341,10 @@ def open_tokenizer(content: str) -> Any:  # noqa: ANN401 - an optional package
 
 
 def _steps(rule: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
-    """Return the steps of a rule, which may be a sequence."""
+    """Return the steps of a rule, which may be a sequence, of sequences too."""
     if not rule:
         return []
-    return list(rule[name]) if rule.get("type") == "Sequence" else [rule]
+    return [step for part in rule[name] for step in _steps(part, name)] if rule.get("type") == "Sequence" else [rule]
 
 
 def _ends(folder: Path, control: Mapping[str, int]) -> dict[str, int]:

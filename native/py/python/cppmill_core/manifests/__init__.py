@@ -286,7 +286,7 @@ def _check_roles(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Check that the roles of an adopted tokenizer are control tokens: text that begins documents would be text."""
     control, roles = named_ids(manifest)
     for role, id_ in roles.items():
-        if id_ not in control.values():
+        if type(id_) is not int or id_ not in control.values():
             yield f"{MANIFEST}: the role {role} has id {id_}, which is no control token"
 
 
