@@ -8,6 +8,7 @@ import cppmill_core
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from configs import VOCABULARY
 from tests.fuzzing import examples
@@ -80,6 +81,28 @@ def change(directory):
         return directory
 
     return make
+
+
+UNREADABLE = {
+    "version": (lambda rules: rules.update(version="2.0"), 'its version is "2.0"'),
+    "a part": (lambda rules: rules.update(note=1), "unknown field `note`"),
+    "two forms of merges": (
+        lambda rules: rules["model"]["merges"].append(" ".join(rules["model"]["merges"].pop())),
+        "some merges are pairs and some are strings",
+    ),
+    "a setting": (lambda rules: rules["model"].update(ignore_merges=""), "`model.ignore_merges` is neither true"),
+}
+"""What `tokenizers` refuses to read."""
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_file_that_tokenizers_does_not_read_is_refused(change, name):
+    function, message = UNREADABLE[name]
+    folder = change(function)
+    with pytest.raises(cppmill_core.CoreError, match=message):
+        cppmill_core.Tokenizer.from_dir(folder)
+    with pytest.raises(Exception, match=r"line 1|column|untagged|expected"):
+        Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 @pytest.mark.parametrize("name", CHANGES)

@@ -18,6 +18,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// The format of manifests that this version knows.
 const FORMAT: &str = "cppmill-tokenizer-1";
+/// The version of `tokenizer.json`.
+const VERSION: &str = "1.0";
 /// The kind of manifests of byte-level BPE of other programs.
 const FOREIGN: &str = "hugging-face";
 
@@ -109,6 +111,7 @@ pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
     let file: TokenizerFile =
         serde_json::from_slice(&read_file(&path)?).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
     let refused = |what: String| Error::invalid(format!("{}: {what}", path.display()));
+    check_form(&file).map_err(refused)?;
     let is_foreign = manifest.is_foreign();
     let normalizes = is_foreign && manifest.lossy.is_some();
     let check = if is_foreign { foreign::check(&file, normalizes) } else { check_own(&file, &manifest) };
@@ -132,6 +135,23 @@ pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
         check_superwords(&artifact).map_err(refused)?;
     }
     Ok(artifact)
+}
+
+/// Checks what `tokenizers` would not read: another version, merges of two forms, settings that are neither true nor
+/// false.
+fn check_form(file: &TokenizerFile) -> std::result::Result<(), String> {
+    if let Some(version) = file.version.as_deref().filter(|version| *version != VERSION) {
+        return Err(format!("its version is {version:?}, and `tokenizers` knows {VERSION:?}"));
+    }
+    let pairs = file.model.merges.iter().filter(|merge| matches!(merge, Merge::Pair(..))).count();
+    if pairs > 0 && pairs < file.model.merges.len() {
+        return Err("some merges are pairs and some are strings".into());
+    }
+    let flags = ["fuse_unk", "byte_fallback", "ignore_merges"];
+    match flags.iter().find(|name| file.model.setting(name).is_some_and(|value| !value.is_boolean())) {
+        Some(name) => Err(format!("`model.{name}` is neither true nor false")),
+        None => Ok(()),
+    }
 }
 
 /// Checks the settings of a tokenizer of ours, and returns its pattern.

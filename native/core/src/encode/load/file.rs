@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The parts of `tokenizer.json` that decide the tokens.
+/// The parts of `tokenizer.json` that decide the tokens; `tokenizers` reads no file with others.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct TokenizerFile {
+    #[serde(default)]
+    pub(super) version: Option<String>,
     #[serde(default)]
     pub(super) truncation: Value,
     #[serde(default)]

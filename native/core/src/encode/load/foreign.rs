@@ -91,7 +91,9 @@ impl<'a> Steps<'a> {
                 let steps = step["pretokenizers"].as_array();
                 return steps.map_or_else(unknown, |steps| steps.iter().try_for_each(|step| self.add(step)));
             }
-            Some("ByteLevel") if step["add_prefix_space"] == false => {
+            Some("ByteLevel")
+                if step["add_prefix_space"] == false && step.get("use_regex").is_none_or(Value::is_boolean) =>
+            {
                 self.is_complete = true;
                 if step["use_regex"] != false {
                     self.found.extend(gpt2_step());
