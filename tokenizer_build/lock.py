@@ -26,7 +26,7 @@ from typing import Any
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
-from tokenizer_build.bands import BANDS, DOMAIN, MORPHEMES
+from tokenizer_build.bands import BANDS, DOMAIN, MORPHEMES, Strength
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, parse_id, read_vocabulary
 
 LOCK_NAME = "ids.lock"
@@ -41,6 +41,9 @@ PUBLISHED = "published"
 
 SHIPPED = "cppmill-"
 """How the names of releases of the vocabulary begin that comes with cppmill."""
+
+_FEW_BANDS = 2
+"""How many bands a build has without fixed names: those of control tokens and of learned ones."""
 
 _FIXED = ("control", "pinned", "atomic")
 """The strengths of bands of fixed tokens."""
@@ -295,6 +298,28 @@ def _check_bands(manifest: Mapping[str, Any], tokenizer: Path) -> None:
                 f"{tokenizer}: {token['token']!r} has id {token['id']}, which is not in the band {token['band']!r}; "
                 "restore the tokenizer, or build it again"
             )
+    _check_band_table(manifest, tokenizer)
+
+
+def _check_band_table(manifest: Mapping[str, Any], tokenizer: Path) -> None:
+    """Refuse bands that no build writes: others than those of the vocabulary, or ids at the end that are in none.
+
+    A build without fixed names has one band below the learned ones, of any size.
+    """
+    known = {band.name: band for band in BANDS}
+    for said in manifest.get("bands", ()):
+        band = known.get(said["name"])
+        strength = Strength.LEARNED if band is None else band.strength
+        is_moved = band is not None and (said["first"], said["last"]) != (band.first, band.last)
+        if said["strength"] != strength or (is_moved and len(manifest["bands"]) > _FEW_BANDS):
+            raise VocabularyConfigError(
+                f"{tokenizer}: no build writes the band {said['name']!r} from {said['first']} to {said['last']}, "
+                f"{said['strength']}; restore the tokenizer, or build it again"
+            )
+    if manifest.get("bands") and manifest["bands"][-1]["last"] != manifest["vocab_size"] - 1:
+        raise VocabularyConfigError(
+            f"{tokenizer}: its last ids are in no band; restore the tokenizer, or build it again"
+        )
 
 
 @contextmanager

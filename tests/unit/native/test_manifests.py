@@ -266,6 +266,21 @@ def test_a_learned_token_in_a_band_of_its_own_is_not_released(promise, directory
     assert not added
 
 
+BANDS = {
+    "strength of a band": lambda bands: bands[1].update(strength="atomic"),
+    "reserve that is promised": lambda bands: bands[-2].update(strength="pinned"),
+    "learned tokens that are promised": lambda bands: bands[-1].update(strength="pinned"),
+    "no learned tokens": lambda bands: bands.pop(),
+}
+
+
+@pytest.mark.parametrize("name", BANDS)
+def test_a_manifest_with_bands_of_no_build_is_not_released(name, promise, cppmill, tmp_path):
+    said, added = release(promise(lambda promises: BANDS[name](promises["bands"])), cppmill, tmp_path)
+    assert "no build writes the band" in said or "its last ids are in no band" in said
+    assert added == ""
+
+
 def test_a_name_that_the_build_kept_and_the_manifest_leaves_out_is_missed_by_a_release(promise, cppmill, tmp_path):
     found = []
 
