@@ -111,6 +111,8 @@ def _check_coverage(coverage: Any) -> float:  # noqa: ANN401 - any JSON value
         raise ValueError(f"a coverage of {reached!r}, of {asked!r} asked for")
     if abs(reached - (covered / tokens if tokens else 1)) > _ROUNDED:
         raise ValueError(f"a coverage of {reached!r} by {covered:,} of {tokens:,} tokens")
+    if reached < asked - _ROUNDED:
+        raise ValueError(f"a coverage of {reached!r}, of {asked!r} asked for")
     return float(reached)
 
 

@@ -81,7 +81,7 @@ def test_a_coverage_that_is_no_share_is_refused(tmp_path: Path, reached: object)
 
 
 @pytest.mark.parametrize(
-    "false", [{"covered_tokens": 3}, {"tokens": 5}, {"covered_tokens": 5}, {"tokens": True}], ids=str
+    "false", [{"covered_tokens": 3}, {"tokens": 5}, {"covered_tokens": 5}, {"tokens": True}, {"asked": 0.75}], ids=str
 )
 def test_a_coverage_that_its_numbers_do_not_give_is_refused(tmp_path: Path, false: dict[str, object]) -> None:
     with pytest.raises(cppmill_core.CorruptDataError, match="cover"):
