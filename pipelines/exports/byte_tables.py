@@ -16,7 +16,7 @@ from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import read_shards
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import write_file
-from transforms.records.receipts import read_receipt
+from transforms.records.receipts import check_named, read_receipt
 from transforms.storage.folder import OutputFolder
 
 _COLUMNS = ["project", "path", "num_bytes", "token_ids"]
@@ -59,7 +59,7 @@ def check_byte_tables(tables: ByteTables, run: str) -> str:
 
     Raises:
         ConfigError: If there is no finished run, or it has another tokenizer.
-        IntegrityError: If they differ; names the first document.
+        IntegrityError: If they differ, naming the first document; or if the run lacks a shard that its receipt names.
     """
     out = OutputFolder(run)
     receipt = read_receipt(out, argument="--check")
@@ -69,7 +69,9 @@ def check_byte_tables(tables: ByteTables, run: str) -> str:
             f"{tables.tokenizer}; give the tokenizer of the run"
         )
     documents = num_bytes = 0
-    for batch in read_shards(out, [shard["path"] for shard in receipt["dataset"]["shards"]], _COLUMNS):
+    shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    check_named(out, receipt, shards)
+    for batch in read_shards(out, shards, _COLUMNS):
         num_bytes += _check_batch(tables, batch)
         documents += batch.num_rows
     return (

@@ -16,7 +16,7 @@ import cppmill_core
 from configs.exports import ExportConfig, ExportOptions
 from pipelines.console.progress import Reporter
 from pipelines.stages.session import Session, open_session
-from schemas.errors import ConfigError, IntegrityError
+from schemas.errors import ConfigError
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from transforms.records.code import code_versions
@@ -25,7 +25,7 @@ from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import reads_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, token_shards
-from transforms.tokens.tokenizer import manifest_digest
+from transforms.tokens.tokenizer import check_tokenizer
 from transforms.units.flow import Flow
 
 RunStage = Callable[[Stage, Sequence[Unit], Flow], list[UnitReceipt]]
@@ -207,11 +207,6 @@ def open_source(
         IntegrityError: If the receipt cannot be read, or the tokenizer is not the one that it names.
     """
     receipt = read_receipt(run)
-    found, expected = manifest_digest(run), receipt["tokenizer"]["digest"]
-    if found != expected:
-        raise IntegrityError(
-            f"{run.where('tokenizer')}: the tokenizer's digest is {found or 'none'}, the receipt says {expected}; put "
-            "that one back, or run again"
-        )
+    check_tokenizer(run, receipt)
     shards = token_shards(receipt)
     return ExportSource(run=run, receipt=receipt, shards=shards, options=options, core_version=core_version)

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from configs.outputs import check_file
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.lengths import CANDIDATES, PERCENTILES, Lengths, count_lengths
+from transforms.tokens.shards import token_shards
 
 _PLOTS = (".svg", ".png", ".pdf")
 
@@ -23,6 +24,7 @@ def read_lengths(run: str) -> Lengths:
 
     Raises:
         ConfigError: If it is not a finished run.
+        IntegrityError: If its token shards are not as the receipt says.
     """
     out = OutputFolder(run)
     receipt = read_receipt(out)
@@ -109,9 +111,20 @@ def plot_lengths(found: Lengths, file: Path) -> None:
 
 
 def _columns(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[Any]:
-    for shard in receipt["dataset"]["shards"]:
-        with out.open_ranges(shard["path"]) as source, pq.ParquetFile(source) as file:
-            yield file.read(columns=["num_tokens"])["num_tokens"].to_numpy()
+    """Yield the lengths in each shard, which must add up to what the receipt says; no other column is read."""
+    for shard in token_shards(receipt):
+        try:
+            with out.open_ranges(shard.path) as source, pq.ParquetFile(source) as file:
+                lengths = file.read(columns=["num_tokens"])["num_tokens"].to_numpy()
+        except FileNotFoundError as error:
+            raise IntegrityError(f"{out.where(shard.path)}: missing, and the receipt names it; run again") from error
+        found = len(lengths), int(lengths.sum())
+        if found != (shard.rows, shard.tokens):
+            raise IntegrityError(
+                f"{out.where(shard.path)}: {found[0]:,} documents of {found[1]:,} tokens, the receipt says "
+                f"{shard.rows:,} of {shard.tokens:,}; see `cppmill verify`"
+            )
+        yield lengths
 
 
 def _percent(part: int, whole: int) -> str:

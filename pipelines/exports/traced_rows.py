@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core.dataset import fingerprint_of
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, UnitReceipt, current_path
@@ -37,6 +37,7 @@ class TracedRows:
 
         Raises:
             ConfigError: If it is neither, or the run is missing or another one.
+            IntegrityError: If a file of rows is missing.
         """
         self.out = OutputFolder(data)
         self.manifest = read_intact_manifest(self.out) if self.out.exists(MANIFEST) else None
@@ -93,6 +94,8 @@ class TracedRows:
             yield from self._spans.find(_as_rows(batch), self._inputs_of(name))
 
     def _row_groups(self, name: str) -> Iterator[tuple[int, int]]:
+        if not self.out.exists(name):
+            raise IntegrityError(f"{self.out.where(name)}: missing, and its record names it; see `cppmill verify`")
         with self.out.open_ranges(name) as file, pq.ParquetFile(file) as opened:
             for number in range(opened.num_row_groups):
                 yield number, opened.metadata.row_group(number).num_rows

@@ -22,7 +22,7 @@ from schemas.files import write_file
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.subsets.masks import match_bands, read_named_bands
 from tokenizer_build.subsets.working_set import Choice, count_tokens, describe_working_set
-from transforms.records.receipts import read_receipt
+from transforms.records.receipts import check_named, read_receipt
 from transforms.storage.folder import OutputFolder
 
 PLATFORM_VOCAB = "platform_vocab.json"
@@ -59,6 +59,7 @@ def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: f
     Raises:
         ConfigError: If there is no finished run, a pattern matches nothing, the coverage is not a share, or the file
             cannot be written there.
+        IntegrityError: If the tokens or the documents are not those that the receipt names.
     """
     if not 0 < coverage <= 1:
         raise ConfigError(f"--coverage {coverage}: not allowed; it takes a number above 0 and up to 1")
@@ -78,6 +79,7 @@ def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: f
         _documents_with(out, globs.namespaces) if globs.namespaces else None,
     )
     shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    check_named(out, receipt, shards)
     histogram = count_tokens(read_shards(out, shards, choice.columns), choice, ids.tokenizer.vocab_size)
     if not histogram.projects:
         raise ConfigError(_nothing(run, globs, projects))

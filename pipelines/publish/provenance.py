@@ -30,10 +30,10 @@ from schemas.printing import one_line, printable_json
 from transforms.records.croissant import CROISSANT, Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
-from transforms.records.receipts import read_receipt
+from transforms.records.receipts import check_named, read_receipt
 from transforms.records.versions import store_of
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenizer import read_manifest
+from transforms.tokens.tokenizer import check_tokenizer, read_manifest
 
 CARD = "README.md"
 
@@ -56,12 +56,14 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     Raises:
         ConfigError: If there is no finished run, an option is not a date or URI, or the folder is in the run's or holds
             files of others.
-        IntegrityError: If the receipt is not the one that was published.
+        IntegrityError: If the receipt is not the one that was published, or the run lacks the tokenizer or documents
+            that it names.
     """
     _check_options(publication, builder)
     out = OutputFolder(run)
     receipt = read_receipt(out)
     _check_folder(run, folder)
+    check_tokenizer(out, receipt)
     licenses = count_licenses(out, receipt)
     names = sorted({license for _, license in licenses if license is not None})
     manifest = read_manifest(out)
@@ -85,8 +87,13 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
 
 
 def count_licenses(out: OutputFolder, receipt: dict[str, Any]) -> Licenses:
-    """Return the number of documents by project and licence; two columns of the documents are read."""
+    """Return the number of documents by project and licence; two columns of the documents are read.
+
+    Raises:
+        IntegrityError: If they are not those that the receipt names.
+    """
     counts: Counter[tuple[str, str | None]] = Counter()
+    check_named(out, receipt, products(receipt, "documents"))
     for name in products(receipt, "documents"):
         with out.open_ranges(name) as file, pq.ParquetFile(file) as shard:
             for batch in shard.iter_batches(columns=["project", "license"]):

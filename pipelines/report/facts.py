@@ -22,7 +22,8 @@ from tokenizer_build.compare.diff import Entry, read_ids
 from tokenizer_build.compare.origins import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET
 from tokenizer_build.findings import FINDINGS_MD
-from transforms.records.platforms import read_platform_vocab
+from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
+from transforms.records.receipts import check_named
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage
 
@@ -67,6 +68,16 @@ class Facts:
     platforms: PlatformVocab | None
 
 
+_SHOWN_FILES = (
+    "counts/statistics.json",
+    "counts/namespaces.parquet",
+    f"tokenizer/{DECISIONS_PARQUET}",
+    f"tokenizer/{FINDINGS_MD}",
+    PLATFORM_VOCAB,
+)
+"""What is shown besides receipt, tokenizer and token shards, as far as a run has it."""
+
+
 def read_facts(
     out: OutputFolder,
     directory: Path,
@@ -82,7 +93,11 @@ def read_facts(
         tokenizer: The same, loaded.
         receipt: Its receipt.
         usage: What its token shards hold.
+
+    Raises:
+        IntegrityError: If a file that is shown is not the one that the receipt names.
     """
+    check_named(out, receipt, (name for name in _SHOWN_FILES if name in receipt["files"]))
     entries = read_ids(directory, tokenizer).entries
     decisions, findings = directory / DECISIONS_PARQUET, directory / FINDINGS_MD
     counted = "counts/statistics.json" in receipt["files"]

@@ -31,6 +31,7 @@ from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.trend import Trend, read_trend
 from transforms.records.versions import Versions, find_run
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenizer import check_tokenizer
 from transforms.tokens.usage import Usage, read_usage
 
 _TEXT_ENTRIES = {"documents", "bytes", "digest", "projects"}
@@ -210,8 +211,9 @@ def count_tokens(out: OutputFolder, receipt: dict[str, Any], *, threads: int) ->
     """Return what the token shards of a run hold, which is what its receipt says.
 
     Raises:
-        IntegrityError: If they differ, or one is missing.
+        IntegrityError: If they differ, or one is missing; or the tokenizer is not the one that the receipt names.
     """
+    check_tokenizer(out, receipt)
     shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
     sizes = receipt["tokenizer"]["vocab_size"], platform_vocab_size(receipt)
     try:

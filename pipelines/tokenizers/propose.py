@@ -28,6 +28,7 @@ from transforms.scan.kinds import Family
 from transforms.scan.tables import count_projects
 from transforms.storage.folder import OutputFolder
 from transforms.storage.scratch import scratch_folder
+from transforms.tokens.tokenizer import check_tokenizer
 
 NAMES = 100
 """How many names are proposed."""
@@ -55,7 +56,10 @@ def propose_for_run(run: str, *, vocab: Path | None = None, names: int = NAMES, 
     """
     out = OutputFolder(follow_current(run))
     folder, shards = documents_shards(out.root, argument="RUN")
-    configs = (find_intact_receipt(out) or {}).get("configs", {})
+    receipt = find_intact_receipt(out)
+    if receipt is not None:
+        check_tokenizer(out, receipt)
+    configs = (receipt or {}).get("configs", {})
     scan, build = (dict(configs.get(name, {})) for name in ("scan", "build"))
     pattern = str(scan.get("pattern", ScanOptions().pattern))
 

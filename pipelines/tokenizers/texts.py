@@ -21,8 +21,10 @@ from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.reasons import Column
+from schemas.units import DOCUMENTS_PREFIX
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.input_units import plan_inputs
+from transforms.records.receipts import check_named, find_intact_receipt
 from transforms.records.versions import find_run
 from transforms.sources.document import Document, in_sample
 from transforms.sources.globs import is_glob
@@ -54,6 +56,7 @@ def read_texts(places: Sequence[str], options: IngestOptions, *, argument: str) 
 
     Raises:
         ConfigError: If there is no document in the places, or one of them does not exist.
+        IntegrityError: If the documents of a run are not those that its receipt names.
     """
     left_out: Counter[str] = Counter()
     batch, size, seen = list[Document](), 0, set[bytes]()
@@ -91,7 +94,8 @@ def _run_shards(place: str) -> list[str]:
         return []
     below = [f"documents/{path.name}" for path in sorted(Path(place, "documents").glob(_SHARDS))]
     names = below or [path.name for path in sorted(Path(place).glob(_SHARDS))]
-    return [name for name in names if set(COLUMNS) <= set(pq.read_schema(Path(place, name)).names)]
+    found = [name for name in names if set(COLUMNS) <= set(pq.read_schema(Path(place, name)).names)]
+    return _named(OutputFolder(place), found)
 
 
 def _remote_shards(place: str) -> list[str]:
@@ -104,7 +108,21 @@ def _remote_shards(place: str) -> list[str]:
         with out.open_ranges(name) as file:
             if set(COLUMNS) <= set(pq.read_schema(file).names):
                 found.append(name)
-    return found
+    return _named(out, found)
+
+
+def _named(out: OutputFolder, names: list[str]) -> list[str]:
+    """Return the documents shards that the receipt of a folder names; those that were found in one without a receipt.
+
+    Raises:
+        IntegrityError: If the receipt was changed, or one of its shards is missing or another one.
+    """
+    receipt = find_intact_receipt(out) if names else None
+    if receipt is None:
+        return names
+    named = sorted(name for name in receipt["files"] if name.startswith(DOCUMENTS_PREFIX))
+    check_named(out, receipt, named)
+    return named
 
 
 def _of_run(out: OutputFolder, names: Sequence[str], options: IngestOptions) -> Iterator[Document]:
@@ -145,13 +163,14 @@ def documents_shards(folder: str, *, argument: str) -> tuple[OutputFolder, list[
 
     Raises:
         ConfigError: If there are none.
+        IntegrityError: If they are not those that the receipt of a run names.
     """
     out = OutputFolder(folder)
     names = [*out.files("documents")] or [name for name in out.files() if "/" not in name]
     shards = [name for name in names if fnmatchcase(name.rpartition("/")[2], _SHARDS)]
     if not shards:
         raise ConfigError(f"{argument} {folder}: no documents shards; give a run's folder, or its documents/")
-    return out, shards
+    return out, _named(out, shards)
 
 
 def read_shards(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

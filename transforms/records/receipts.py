@@ -7,8 +7,9 @@ used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from schemas.digests import add_digests, same_json, sha256_json
@@ -211,6 +212,7 @@ def find_contradictions(receipt: Mapping[str, Any]) -> Iterator[str]:
         *((name, dataset[name], sum(shard[key] for shard in shards)) for name, key in _SUMS.items()),
         *((f"corpus {name}", receipt["corpus"][name], dataset[name]) for name in ("documents", "bytes")),
         *((f"kept {name}", ledger[name]["kept"], dataset[name]) for name in ("documents", "bytes")),
+        *((f"{name} in", ledger[name]["in"], _sum_columns(ledger[name])) for name in ("documents", "bytes")),
         *((f"policy {name}", policy[name], options[name]) for name in ("bos", "eos")),
     ]
     for name, value, found in said:
@@ -218,7 +220,35 @@ def find_contradictions(receipt: Mapping[str, Any]) -> Iterator[str]:
             yield f"it says {name} {value}, and elsewhere {found}"
 
 
-def named_files(receipt: dict[str, Any]) -> dict[str, str]:
+def _sum_columns(tally: Mapping[str, Any]) -> int:
+    """Return what came in by the other columns of a tally."""
+    reasons = (tally[name].values() for name in ("filtered", "dead"))
+    columns: list[int] = [*(tally[name] for name in ("kept", "empty", "duplicate")), *chain.from_iterable(reasons)]
+    return sum(columns)
+
+
+def check_named(
+    out: OutputFolder, receipt: Mapping[str, Any], names: Iterable[str], *, advice: str = "see `cppmill verify`"
+) -> None:
+    """Check that files of a run are those that its receipt names, before what is in them is told of the run.
+
+    Args:
+        out: The run's folder.
+        receipt: Its receipt.
+        names: The files.
+        advice: What to do about another one.
+
+    Raises:
+        IntegrityError: If one is missing, or another one.
+    """
+    named = named_files(receipt)
+    out.load_digests()
+    for name in names:
+        if out.digest(name) != named.get(name):
+            raise IntegrityError(f"{out.where(name)}: missing, or not the file that the receipt names; {advice}")
+
+
+def named_files(receipt: Mapping[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of every file that a receipt names, by path."""
     return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
 

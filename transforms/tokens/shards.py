@@ -60,8 +60,10 @@ def open_token_shard(run: OutputFolder, shard: TokenShard) -> Iterator[pq.Parque
     """Open a token shard whose bytes are those in the run's receipt.
 
     Raises:
-        IntegrityError: If they are others.
+        IntegrityError: If they are others, or there is no such file.
     """
+    if not run.exists(shard.path):
+        raise IntegrityError(f"{run.where(shard.path)}: missing, and the receipt names it; run `cppmill run` again")
     with open_shard(run, shard.path, sha256=shard.sha256, remedy="run `cppmill run` again") as file:
         yield file
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -97,6 +98,23 @@ def manifest_digest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> st
         return hashlib.sha256(out.read_bytes(name)).hexdigest()
     except FileNotFoundError:
         return ""
+
+
+def check_tokenizer(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
+    """Check that the tokenizer of OUT is the one that a receipt names, and has as many ids as the receipt says.
+
+    Raises:
+        IntegrityError: If it is another one, or has another number.
+    """
+    found, said = manifest_digest(out), receipt["tokenizer"]
+    if found != said["digest"]:
+        raise IntegrityError(
+            f"{out.where(FOLDER)}: the tokenizer's digest is {found or 'none'}, the receipt says {said['digest']}; put "
+            "that one back, or run again"
+        )
+    size, number = read_manifest(out)["vocab_size"], said["vocab_size"]
+    if size != number:
+        raise IntegrityError(f"{out.where(FOLDER)}: it has {size} ids, the receipt says {number}; see `cppmill verify`")
 
 
 def read_manifest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> dict[str, Any]:

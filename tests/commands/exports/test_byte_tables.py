@@ -97,3 +97,14 @@ def test_what_cannot_be_used_is_a_usage_error(run: Any, cppmill: Any, tmp_path: 
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_tokens_that_are_not_those_of_the_receipt_are_refused(copied_run: Any, cppmill: Any, tmp_path: Path) -> None:
+    first, *_, last = sorted((copied_run.out / "tokens").glob("part-*"))
+    first.write_bytes(last.read_bytes())
+    for command in (
+        ["byte-tables", "--tokenizer", copied_run.out / "tokenizer", "--out", tmp_path / "b.npz", "--check"],
+        ["vocab", "working-set", "--out", tmp_path / "w.json", "--coverage", "0.9"],
+    ):
+        done = cppmill(*command, copied_run.out, check=False)
+        assert (done.returncode, "not the file that the receipt names" in done.stderr) == (1, True), done.stderr

@@ -30,3 +30,26 @@ def test_a_plot_that_cannot_be_drawn_is_refused_first(run, cppmill, tmp_path, na
     assert done.returncode == 2
     assert message in done.stderr
     assert not done.stdout
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_shard_that_is_another_or_missing_is_named(is_there, copied_run, cppmill):
+    first, *_, last = sorted((copied_run.out / "tokens").glob("part-*"))
+    first.unlink()
+    if is_there:
+        first.write_bytes(last.read_bytes())
+    done = cppmill("lengths", copied_run.out, check=False)
+    assert done.returncode == 1
+    assert f"{first}: " in done.stderr and "the receipt" in done.stderr
+
+
+def test_a_missing_shard_is_one_line_of_error(copied_run, cppmill, tmp_path):
+    first = sorted((copied_run.out / "tokens").glob("part-*"))[0]
+    first.unlink()
+    for command in (
+        ["sequences", copied_run.out, "--out", tmp_path / "sequences", "--length", "64"],
+        ["shards", copied_run.out, "--out", tmp_path / "shards"],
+        ["trace", "--data", copied_run.out, "--step", "1", "--batch-rows", "2"],
+    ):
+        done = cppmill(*command, check=False)
+        assert (done.returncode, f"{first}: missing" in done.stderr) == (1, True), done.stderr

@@ -24,7 +24,7 @@ from pipelines.exports import shards as program
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import ShardOptions
-from tests.signing import seal
+from tests.signing import mend_tokenizer, rewrite, seal
 from transforms.exports.shards.formats import read_bin, read_index
 from transforms.exports.shards.splits import SPLITS, split_of
 from transforms.records.manifests import MANIFEST, verify_export
@@ -240,10 +240,21 @@ def test_a_changed_file_is_found_and_made_again(run: Any, shards: Path, cppmill:
 
 
 def resize_vocabulary(run: Path, vocab_size: int) -> None:
-    receipt = json.loads((run / RECEIPT).read_bytes())
-    receipt["tokenizer"]["vocab_size"] = vocab_size
-    seal(receipt)
-    (run / RECEIPT).write_bytes(canonical_json(receipt))
+    """Give the tokenizer of a run more ids, which are reserved."""
+    file = run / "tokenizer" / "tokenizer.json"
+    rules = json.loads(file.read_bytes())
+    first = len(rules["model"]["vocab"])
+    rules["model"]["vocab"] |= {f"<RESERVED_{id_}>": id_ for id_ in range(first, vocab_size)}
+    file.write_text(json.dumps(rules, ensure_ascii=False))
+
+    def reserve(manifest: Any) -> None:
+        manifest["vocab_size"] = vocab_size
+        manifest["reserved"].append([first, vocab_size - 1])
+
+    rewrite(run / "tokenizer" / "manifest.json", reserve)
+    mend_tokenizer(run)
+    rewrite(run / RECEIPT, lambda value: value["tokenizer"].update(vocab_size=vocab_size))
+    rewrite(run / RECEIPT, seal)
 
 
 def test_a_vocabulary_beyond_uint16_is_refused_with_what_to_do(copied_run: Any, tmp_path: Path) -> None:

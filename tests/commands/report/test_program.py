@@ -14,13 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from pipelines.exports.frame import open_source
 from pipelines.report.facts import read_facts
-from pipelines.report.program import default_page, read_comparison, render_report
+from pipelines.report.program import count_tokens, default_page, read_comparison, render_report
 from pipelines.report.sections import RULES
 from pipelines.report.text import fold_runs
 from pipelines.tokenizers.codec import load_tokenizer
+from schemas.errors import IntegrityError
+from schemas.export_options import SequenceOptions
+from tests.signing import rewrite, seal
 from tests.stores import new_prefix
 from tokenizer_build.decisions import Rule
+from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
 from transforms.tokens.usage import ProjectUsage, read_usage
@@ -340,3 +345,31 @@ def test_a_run_on_an_object_store_has_the_same_page(run, html, object_store, cpp
     open_url(place)[0].put(f"{run.out}/", place, recursive=True)
     cppmill("report", place, "--out", tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == html
+
+
+def test_a_receipt_that_says_another_number_of_ids_is_refused(copied_run):
+    """Its digest is true, so only the tokenizer denies it."""
+    rewrite(copied_run.out / "receipt.json", lambda value: value["tokenizer"].update(vocab_size=99_999))
+    rewrite(copied_run.out / "receipt.json", seal)
+    receipt = read_receipt(OutputFolder(copied_run.out))
+    with pytest.raises(IntegrityError, match="it has 12288 ids, the receipt says 99999"):
+        count_tokens(OutputFolder(copied_run.out), receipt, threads=1)
+    with pytest.raises(IntegrityError, match="it has 12288 ids, the receipt says 99999"):
+        open_source(OutputFolder(copied_run.out), SequenceOptions(length=64))
+
+
+@pytest.mark.parametrize("column", ["in", "duplicate"])
+def test_a_receipt_whose_ledger_does_not_balance_is_not_read(column, copied_run):
+    rewrite(copied_run.out / "receipt.json", lambda value: value["ledger"]["documents"].update({column: 7}))
+    rewrite(copied_run.out / "receipt.json", seal)
+    with pytest.raises(IntegrityError, match="it says documents in"):
+        read_receipt(OutputFolder(copied_run.out))
+
+
+@pytest.mark.parametrize("name", ["counts/statistics.json", "tokenizer/findings.md"])
+def test_figures_that_are_not_those_of_the_receipt_are_not_shown(name, copied_run, cppmill, tmp_path):
+    file = copied_run.out / name
+    file.write_bytes(file.read_bytes() + b" ")
+    done = cppmill("report", copied_run.out, "--out", tmp_path / "page.html", check=False)
+    assert (done.returncode, (tmp_path / "page.html").exists()) == (1, False)
+    assert f"{file}: missing, or not the file that the receipt names" in done.stderr

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.tokenizers.compare import named_places, parse_size
-from pipelines.tokenizers.texts import BATCH_BYTES, read_texts
-from schemas.errors import ConfigError
+from pipelines.tokenizers.texts import BATCH_BYTES, documents_shards, read_texts
+from schemas.errors import ConfigError, IntegrityError
 from schemas.options import IngestOptions
+from tests.signing import rewrite
 
 O200K = distribution("bpe-openai").locate_file("bpe_openai/data/o200k_base.tiktoken.gz")
 
@@ -131,3 +132,35 @@ def test_sizes_are_read_as_they_are_written():
     for text in ("", "0", "TB", "1 tb", "-1MB"):
         with pytest.raises(ConfigError, match="not a size"):
             parse_size(text)
+
+
+def more_documents(out):
+    file = sorted((out / "documents").glob("part-*"))[0]
+    (out / "documents" / "part-0.parquet").write_bytes(file.read_bytes())
+
+
+def other_documents(out):
+    first, *_, last = sorted((out / "documents").glob("part-*"))
+    first.write_bytes(last.read_bytes())
+
+
+def test_documents_that_the_receipt_does_not_name_are_not_of_the_run(copied_run):
+    before = list(read_texts([str(copied_run.out)], IngestOptions(), argument="--on"))
+    more_documents(copied_run.out)
+    name = str(copied_run.out)
+    assert list(read_texts([name], IngestOptions(), argument="--on")) == before
+    assert "documents/part-0.parquet" not in documents_shards(name, argument="RUN")[1]
+
+
+def test_documents_and_receipts_that_were_changed_are_refused(copied_run, cppmill):
+    other_documents(copied_run.out)
+    for command in (
+        ["compare", copied_run.out / "tokenizer", "--on", copied_run.out],
+        ["vocab", "propose", copied_run.out],
+        ["provenance", copied_run.out, "--out", copied_run.out.parent / "card"],
+    ):
+        done = cppmill(*command, check=False)
+        assert (done.returncode, "not the file that the receipt names" in done.stderr) == (1, True), done.stderr
+    rewrite(copied_run.out / "receipt.json", lambda value: value["corpus"].update(bytes=1))
+    with pytest.raises(IntegrityError, match="its digest is"):
+        next(read_texts([str(copied_run.out)], IngestOptions(), argument="--on"))
