@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import diff_directories
+from transforms.records.receipts import check_named
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 
@@ -56,6 +57,9 @@ def find_changes(before: FinishedRun | None, after: FinishedRun) -> dict[str, An
     Args:
         before: The run before; None if there is none.
         after: The run.
+
+    Raises:
+        IntegrityError: If a shard of one that the other lacks is not the one that the receipt names.
     """
     return {
         "format": CHANGES_FORMAT,
@@ -131,8 +135,8 @@ def _shards(before: FinishedRun | None, after: FinishedRun) -> dict[str, int]:
 def _documents(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
     """Return how many documents were added, removed, changed and stayed, and the first of each by name."""
     old, new = before.shards if before else {}, after.shards
-    gone = Counter(_rows(before.out, [old[digest] for digest in old.keys() - new.keys()])) if before else Counter()
-    come = Counter(_rows(after.out, [new[digest] for digest in new.keys() - old.keys()]))
+    gone = Counter(_rows(before, sorted(old[digest] for digest in old.keys() - new.keys()))) if before else Counter()
+    come = Counter(_rows(after, sorted(new[digest] for digest in new.keys() - old.keys())))
     removed, added = _by_place(gone - come), _by_place(come - gone)
     changed = {place: min(removed[place], added[place]) for place in removed.keys() & added.keys()}
     kinds: dict[str, Counter[Place]] = {
@@ -156,10 +160,11 @@ def _by_place(rows: Counter[tuple[Place, str]]) -> dict[Place, int]:
     return places
 
 
-def _rows(out: OutputFolder, shards: list[str]) -> Iterator[tuple[Place, str]]:
+def _rows(run: FinishedRun, shards: list[str]) -> Iterator[tuple[Place, str]]:
     """Yield place and `doc_id` of the documents of token shards."""
+    check_named(run.out, run.receipt, shards, advice="restore it, or let `current` name another version")
     for shard in shards:
-        with out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
+        with run.out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
             for batch in file.iter_batches(columns=_ROW):
                 projects, paths, digests = (batch.column(name).to_pylist() for name in _ROW)
                 yield from zip(zip(projects, paths, strict=True), digests, strict=True)

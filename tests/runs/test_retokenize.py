@@ -208,6 +208,18 @@ def test_a_version_does_not_take_another_tokenizer_than_the_one_before_names(sto
     assert f"{folder}/manifest.json: missing, or not the file of SHA-256" in done.stderr
 
 
+def test_changes_are_not_recorded_from_shards_that_are_missing_or_others(store, cppmill):
+    store.change()
+    first, *others = sorted((store.out("v000001") / "tokens").glob("part-*"))
+    for shard in others:
+        shard.write_bytes(first.read_bytes())
+    first.unlink()
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 1
+    assert "missing, or not the file that the receipt names; restore it, or let `current` name another" in done.stderr
+    assert store.versions.current == "v000001"
+
+
 def test_a_store_begins_with_a_first_version(run, tmp_path, cppmill):
     command = ("retokenize", run.sources / "numpy", "--store", tmp_path, "--tokenizer", run.out / "tokenizer")
     done = cppmill(*command)
