@@ -18,7 +18,7 @@ from schemas.printing import count
 from schemas.reasons import Column
 from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_columns, withdrawn_in
-from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.receipts import RECEIPT, check_named, read_receipt
 from transforms.records.record import check_form, read_record, reads_record
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -91,7 +91,7 @@ def check_own_list(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
         )
 
 
-def listed_rows(out: OutputFolder, receipt: Mapping[str, Any], withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:
+def listed_rows(out: OutputFolder, receipt: dict[str, Any], withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:
     """Yield doc_id, project, path and license of the documents of a run, by its receipt, that a list has."""
     for rows in _documents(out, receipt):
         yield from rows.take(pa.array([row for row, _ in withdrawals.find(rows)], pa.int64())).to_pylist()
@@ -116,21 +116,21 @@ def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
     return found
 
 
-def _documents(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[pa.Table]:
+def _documents(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[pa.Table]:
     """Yield what names the documents of a run, a table per shard.
 
     Raises:
         IntegrityError: If a shard is missing, or not the one that the receipt names: it may lack documents.
     """
-    for name, digest in sorted(receipt["files"].items()):
-        if name.startswith(DOCUMENTS_PREFIX):
-            if out.digest(name) != digest:
-                raise IntegrityError(f"{out.where(name)}: missing, or not the file that the receipt names")
-            yield read_columns(out, name)
+    for name in sorted(name for name in receipt["files"] if name.startswith(DOCUMENTS_PREFIX)):
+        check_named(out, receipt, [name])
+        yield read_columns(out, name)
 
 
 def find_holdings(versions: Versions, withdrawals: Withdrawals) -> list[Holding]:
-    """Return every finished version with the number of its withdrawn documents, and those that are remembered.
+    """Return every version with the number of its withdrawn documents, and those that are remembered.
+
+    The version that is being built is left out: it obeys the list.
 
     Raises:
         IntegrityError: If what is remembered is no such record, or the list names fewer documents of a version than are
@@ -141,6 +141,9 @@ def find_holdings(versions: Versions, withdrawals: Withdrawals) -> list[Holding]
         out = versions.out(name)
         if out.exists(RECEIPT):
             found.append(_hold(out, name, withdrawals))
+        elif name != versions.building:
+            problem = f"{out.where(RECEIPT)}: there is none, so it may hold any documents"
+            found.append(Holding(version=name, receipt="", dataset="", documents=None, problem=problem))
     before = {(holding.receipt, holding.version): holding.documents for holding in remembered}
     for number, holding in enumerate(found):
         known = before.get((holding.receipt, holding.version))
@@ -161,7 +164,6 @@ def _hold(out: OutputFolder, name: str, withdrawals: Withdrawals) -> Holding:
     documents, problem, receipt = None, "", dict[str, Any]()
     try:
         receipt = read_receipt(out)
-        out.load_digests()
         documents = sum(1 for _ in listed_rows(out, receipt, withdrawals))
     except IntegrityError as error:
         problem = str(error)

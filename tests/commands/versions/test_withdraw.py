@@ -133,6 +133,12 @@ def test_a_version_that_cannot_be_looked_at_is_not_called_free_of_withdrawn_docu
     assert affected(withdrawn, cppmill)[0]["v000001"] == ("not known", None)
 
 
+def test_a_version_whose_receipt_is_lost_is_not_called_free_of_withdrawn_documents(withdrawn, cppmill):
+    (withdrawn.out("v000001") / "receipt.json").unlink()
+    (withdrawn.place / "affected.json").unlink()
+    assert affected(withdrawn, cppmill)[0]["v000001"] == ("not known", None)
+
+
 def test_an_export_does_not_pass_for_that_of_another_version(withdrawn, cppmill, tmp_path):
     export = tmp_path / "export"
     cppmill("shards", withdrawn.out("v000001"), "--out", export, "--quiet")
