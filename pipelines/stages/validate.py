@@ -38,7 +38,15 @@ from transforms.filters.verdicts import plugin_versions
 from transforms.records.code import code_versions
 from transforms.records.exclusion import describe_exclusion
 from transforms.records.platforms import PLATFORM_VOCAB
-from transforms.records.receipts import RECEIPT, SIGNATURE, RunFacts, TokenizerFacts, describe_receipt, make_receipt
+from transforms.records.receipts import (
+    COMPARED_TOTALS,
+    RECEIPT,
+    SIGNATURE,
+    RunFacts,
+    TokenizerFacts,
+    describe_receipt,
+    make_receipt,
+)
 from transforms.records.recorded import recorded_files
 from transforms.sources.document import display_path, is_utf8
 from transforms.storage.folder import OutputFolder
@@ -65,8 +73,30 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
     units = plan_validate(tokens, settings)
     proofs = session.run_units(Stage.VALIDATE, units, validate_shards(session))
+    _check_totals(session.out, tokens, proofs)
     _publish_receipt(session, documents, tokens, proofs)
     return proofs
+
+
+def _check_totals(out: OutputFolder, tokens: Sequence[UnitReceipt], proofs: Sequence[UnitReceipt]) -> None:
+    """Compare the receipts of token shards with their proofs; those that differ are set aside, as either may be false.
+
+    Raises:
+        IntegrityError: Naming the first shard whose receipts differ.
+    """
+    differing = [
+        (token, proof)
+        for token, proof in zip(tokens, proofs, strict=True)
+        if any(token.totals[name] != proof.totals[name] for name in COMPARED_TOTALS)
+    ]
+    for receipts in differing:
+        for receipt in receipts:
+            out.set_aside(receipt.path)
+    if differing:
+        raise IntegrityError(
+            f"{differing[0][0].outputs[0].path}: its receipt and its proof differ on its documents or tokens; both are "
+            "set aside, so run again, which makes them again"
+        )
 
 
 def validate_shards(session: Session) -> Flow:

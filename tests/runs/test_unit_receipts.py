@@ -108,6 +108,18 @@ def test_a_unit_receipt_that_contradicts_itself_is_made_again_though_every_diges
     assert copied_run.tree() == before
 
 
+@pytest.mark.parametrize("folder", ["tokens", "proofs"])
+def test_a_receipt_that_its_proof_denies_is_set_aside_and_the_next_run_makes_it_again(copied_run, cppmill, folder):
+    before, path = copied_run.tree(), unit_receipts(copied_run.out, folder)[0]
+    rewrite(path, lambda value: value["totals"].update(tokens=value["totals"]["tokens"] + 1))
+    rewrite(path, seal)
+    sign(copied_run.out)
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, "its receipt and its proof differ" in done.stderr) == (1, True), done.stderr
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
 @pytest.mark.parametrize(
     ("name", "has_receipt"), [*((name, True) for name in CHANGES), ("ledger", False), ("digest in a proof", False)]
 )

@@ -29,6 +29,9 @@ SIGNATURE = f"{RECEIPT}.sig"
 
 RECEIPT_FORMAT = "cppmill-receipt-1"
 
+COMPARED_TOTALS = ("documents", "bytes", "tokens", "max_token_id")
+"""What both the receipt of a token shard and its proof say of it."""
+
 _SUMS = {"documents": "rows", "tokens": "tokens", "bytes": "bytes"}
 """What the dataset has in all, with the key of a shard that adds up to it."""
 
@@ -307,7 +310,7 @@ def _shard_entry(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt
     proof = proofs.get((shard.path, shard.sha256))
     if proof is None:
         raise IntegrityError(f"{shard.path}: no proof for SHA-256 {shard.sha256}; run `cppmill validate`")
-    for name in ("documents", "bytes", "tokens", "max_token_id"):
+    for name in COMPARED_TOTALS:
         if receipt.totals[name] != proof.totals[name]:
             raise IntegrityError(
                 f"{shard.path}: its receipt has {name} = {receipt.totals[name]}, its rows give {proof.totals[name]}"

@@ -319,9 +319,13 @@ class OutputFolder:
         except UnsealedError:
             self.remove(unit.receipt_path)
         except IntegrityError as error:
-            self.publish_bytes(f"{SET_ASIDE}/{unit.receipt_path}", self.read_bytes(unit.receipt_path))
-            self.remove(unit.receipt_path)
+            self.set_aside(unit.receipt_path)
             yield str(error)
+
+    def set_aside(self, name: str) -> None:
+        """Remove the receipt of a unit, so that the unit runs again, and keep a copy below `.cache/set-aside`."""
+        self.publish_bytes(f"{SET_ASIDE}/{name}", self.read_bytes(name))
+        self.remove(name)
 
     def _forget(self, name: str) -> None:
         if self._recorded is not None:
