@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from schemas.reasons import Dead
 from transforms.sources.document import Archive, DamageError, Document, label, missing_column
 from transforms.sources.license_terms import read_terms
+from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, read_encodings
 
 _BATCH_BYTES = 4 << 20
 _MAX_BATCH_ROWS = 1024
@@ -25,8 +26,7 @@ _TEXT_TYPES = (
     *(pa.string(), pa.large_string(), pa.string_view()),
     *(pa.binary(), pa.large_binary(), pa.binary_view()),
 )
-_PREFIXED = "DELTA_BYTE_ARRAY"
-_DELTA = {_PREFIXED, "DELTA_LENGTH_BYTE_ARRAY"}
+_DELTA = {DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY}
 """Encodings of text that Arrow does not read as dictionaries; in the first, values leave out what they share."""
 
 _READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, IndexError)
@@ -43,7 +43,8 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         schema = metadata.schema.to_arrow_schema()
         archive = archive.with_text_column({field.name: _is_text(field.type) for field in schema})
         column = archive.options.content_column
-        encodings = {name for group in _row_groups(metadata) for name in _encodings(metadata, group, column)}
+        places = {place for place in range(len(metadata.schema)) if metadata.schema.column(place).path == column}
+        encodings = read_encodings(file, places)
     except _READ_ERRORS as error:
         reason = Dead.CORRUPT if _has_magic(file) else Dead.NOT_AN_ARCHIVE
         raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error
@@ -57,11 +58,12 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         pre_buffer=False,
         buffer_size=_BUFFER_BYTES,
         page_checksum_verification=True,
-        read_dictionary=[] if encodings & _DELTA else [column],
+        read_dictionary=[column] if all(map(_DELTA.isdisjoint, encodings)) else [],
     )
     first = 0
     for group in range(metadata.num_row_groups):
-        yield from _RowGroup(archive, table, group, first).documents()
+        is_prefixed = group < len(encodings) and DELTA_BYTE_ARRAY in encodings[group]
+        yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents()
         first += metadata.row_group(group).num_rows
 
 
@@ -71,16 +73,6 @@ def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
         return Dead.MISSING_COLUMN, missing_column(column, schema.names)
     kind = schema.field(column).type
     return None if _is_text(kind) else (Dead.BAD_CONTENT, f"column {column!r} is {kind}: neither text nor binary")
-
-
-def _row_groups(metadata: pq.FileMetaData) -> Iterator[pq.RowGroupMetaData]:
-    return map(metadata.row_group, range(metadata.num_row_groups))
-
-
-def _encodings(metadata: pq.FileMetaData, group: pq.RowGroupMetaData, column: str) -> set[str]:
-    """Return the encodings of a column in a row group, which need not have the path of the column right."""
-    places = (place for place in range(group.num_columns) if metadata.schema.column(place).path == column)
-    return {encoding for place in places for encoding in group.column(place).encodings}
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -101,8 +93,11 @@ def _has_magic(file: BinaryIO) -> bool:
 class _RowGroup:
     """The rows of one row group."""
 
-    def __init__(self, archive: Archive, table: pq.ParquetFile, group: int, first: int) -> None:
+    def __init__(
+        self, archive: Archive, table: pq.ParquetFile, group: int, first: int, *, is_prefixed: bool
+    ) -> None:
         self._archive, self._table, self._group, self._first = archive, table, group, first
+        self._is_prefixed = is_prefixed
         self._metadata = table.metadata.row_group(group)
         schema, options = table.schema_arrow, archive.options
         wanted = (options.content_column, options.path_column, options.project_column, options.license_column)
@@ -136,10 +131,7 @@ class _RowGroup:
 
     def _batch_rows(self) -> int:
         """Return how many rows are held at once; a value that shares its prefix is at most as long as all bytes."""
-        is_prefixed = _PREFIXED in _encodings(
-            self._table.metadata, self._metadata, self._archive.options.content_column
-        )
-        rows = 1 if is_prefixed else max(1, self._metadata.num_rows)
+        rows = 1 if self._is_prefixed else max(1, self._metadata.num_rows)
         return max(1, min(_MAX_BATCH_ROWS, _BATCH_BYTES * rows // max(1, self._metadata.total_byte_size)))
 
     def _batch(self, batch: pa.RecordBatch, first: int) -> Iterator[Document]:

@@ -178,6 +178,14 @@ def test_a_column_name_that_is_not_text_is_damage_only_where_it_is_needed(place:
     assert len(found.whole) == (0 if place == "schema" else len(CONTENTS))
 
 
+def test_a_footer_that_contradicts_itself_about_a_column_is_damage(read: Any) -> None:
+    data = bytearray(parquet(pa.table({"content": CONTENTS[:50]}), row_group_size=20))
+    place = data.find(b"\x25\x02\x18\x07content") + 1  # the column is optional
+    assert place > 0
+    data[place] = 0  # it is required, but there are counts of nulls
+    assert [reason for _, reason, _ in read("a.parquet", bytes(data)).rest] == ["corrupt"] * 50
+
+
 WHOLE = parquet(pa.table({"path": PATHS[:50], "content": pa.array(CONTENTS[:50], pa.binary())}), row_group_size=20)
 CHANGES = st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=5)
 

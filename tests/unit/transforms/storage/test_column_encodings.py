@@ -1,0 +1,54 @@
+"""Encodings of columns: those that Arrow finds in an honest footer; damage raises ValueError alone."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, read_encodings
+
+
+def parquet(encoding: str) -> bytes:
+    table = pa.table({"a": [[1, None], None, []], "b": ["x", "y", None], "c": [True, False, None]})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, row_group_size=2, use_dictionary=False, column_encoding={"b": encoding})
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("DELTA_BYTE_ARRAY", DELTA_BYTE_ARRAY), ("DELTA_LENGTH_BYTE_ARRAY", DELTA_LENGTH_BYTE_ARRAY), ("PLAIN", 0)],
+)
+def test_each_row_group_has_the_encodings_that_arrow_wrote(name: str, number: int) -> None:
+    data = parquet(name)
+    assert name in pq.read_metadata(io.BytesIO(data)).row_group(1).column(1).encodings
+    found = read_encodings(io.BytesIO(data), {1})
+    assert [number in group for group in found] == [True, True]
+    assert read_encodings(io.BytesIO(data), ()) == [frozenset(), frozenset()]
+
+
+FOOTER = parquet("DELTA_BYTE_ARRAY")
+
+
+@pytest.mark.fuzz
+@given(st.lists(st.tuples(st.integers(1, len(FOOTER) - 9), st.integers(0, 255)), min_size=1, max_size=5))
+def test_any_damage_to_a_footer_ends_in_encodings_or_value_error(changes: list[tuple[int, int]]) -> None:
+    data = bytearray(FOOTER)
+    for place, value in changes:
+        data[place] = value
+    try:
+        found = read_encodings(io.BytesIO(bytes(data)), {0, 1})
+    except ValueError:
+        return
+    assert all(isinstance(number, int) for group in found for number in group)
+
+
+def test_a_footer_that_is_nested_deeply_is_refused() -> None:
+    footer = b"\x1c" * 100_000
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_encodings(io.BytesIO(footer + len(footer).to_bytes(4, "little") + b"PAR1"), {0})
