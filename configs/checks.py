@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -198,7 +199,7 @@ def _check_others(filters: object, layers: Sequence[Layer]) -> Iterator[str]:
         elif isinstance(table, Mapping):
             try:
                 found = find_filter(name)
-                found.read_options(name, table)
+                found.record_options(name, table)
                 yield from [] if found.version else [f"{place}{describe_filter(name)} has no version"]
             except (ConfigError, PluginError) as error:
                 yield f"{place}{error}"
@@ -250,7 +251,8 @@ def _check_own_platforms(tables: Tables, layers: Sequence[Layer]) -> Iterator[st
 def _may_exist(text: str) -> bool:
     """Return whether a place seems to exist; only the file system is asked."""
     is_glob = any(character in text for character in WILDCARDS)
-    return is_glob or is_remote(text) or Path(text).expanduser().exists()
+    # Path.expanduser raises for the folder of a user whom there is not
+    return is_glob or is_remote(text) or os.path.exists(os.path.expanduser(text))  # noqa: PTH110, PTH111
 
 
 def _check_licenses(names: object, layers: Sequence[Layer]) -> Iterator[str]:

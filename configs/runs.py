@@ -176,8 +176,7 @@ def with_all_options(ingest: IngestOptions) -> IngestOptions:
     if not ingest.filters:
         return ingest
     filters = {
-        name: find_filter(name).read_options(name, table).model_dump(mode="json")
-        for name, table in ingest.filters.items()
+        name: find_filter(name).record_options(name, table) for name, table in ingest.filters.items()
     }
     return ingest.model_copy(update={"filters": filters})
 

@@ -135,7 +135,7 @@ class IngestOptions(Options):
     drop_generated: Annotated[bool, FILTER] = False
     """Drop files that name a code generator in their first lines."""
 
-    max_line_bytes: Annotated[int | None, Field(ge=1, examples=[10_000]), FILTER] = None
+    max_line_bytes: Annotated[int | None, Field(ge=1, le=MAX_JSON_INTEGER, examples=[10_000]), FILTER] = None
     """Drop documents with a longer line."""
 
     min_unique_line_ratio: Annotated[float | None, Field(ge=0.0, le=1.0, examples=[0.2]), FILTER] = None
@@ -237,7 +237,7 @@ class IngestOptions(Options):
     sample: Annotated[float, Field(gt=0.0, le=1.0), Option(default="{}, all")] = 1.0
     """Take this share of the documents, chosen by the hash of the path."""
 
-    limit: Annotated[int | None, Field(ge=1, examples=[1_000]), Option(default="all")] = None
+    limit: Annotated[int | None, Field(ge=1, le=MAX_JSON_INTEGER, examples=[1_000]), Option(default="all")] = None
     """Take at most N documents from each source and archive."""
 
     unit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 31), Option(default="the profile's; {} in hybrid-64k")] = (
@@ -248,7 +248,7 @@ class IngestOptions(Options):
     With smaller units, an interrupted run loses less, and needs less memory.
     """
 
-    max_expansion: Annotated[int, Field(ge=2), READING] = 1000
+    max_expansion: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER), READING] = 1000
     """Stop reading an archive that expands to more than 1 GiB and more than this many times its size."""
 
     max_dense_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_dense_bytes"]

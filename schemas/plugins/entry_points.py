@@ -12,13 +12,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from itertools import chain
+from math import isfinite
 from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
+from rfc8785 import CanonicalizationError
 
+from schemas.digests import canonical_json
 from schemas.errors import ConfigError, PluginError
+from schemas.printing import one_line
 
 FILTERS_GROUP, READERS_GROUP = "cppmill.filters", "cppmill.readers"
 """The groups of the entry points."""
@@ -28,6 +33,11 @@ Find = Callable[[pa.RecordBatch], "pa.Array[Any] | Iterable[str | None]"]
 
 
 Plugin = TypeVar("Plugin", bound="Filter | Reader")
+
+PLUGIN_FAILURES = (Exception, SystemExit)
+"""What the code of a plug-in may raise; one that leaves the program would end a run as if it were finished."""
+
+_PARTS = (Mapping, list, tuple, set, frozenset)
 
 
 class NoOptions(BaseModel):
@@ -64,6 +74,7 @@ class Filter:
 
         Raises:
             ConfigError: Naming the filter, the key and what is wrong.
+            PluginError: If the model of the options fails.
         """
         fields = self.options.model_fields
         for key in given:
@@ -76,10 +87,54 @@ class Filter:
             first = error.errors(include_url=False)[0]
             key = ".".join(map(str, first["loc"]))
             raise ConfigError(f"filter {name!r}: option {key!r}: {first['msg']}") from error
+        except PLUGIN_FAILURES as error:
+            reason = f"its options cannot be read: {type(error).__name__}: {one_line(str(error))}"
+            raise PluginError(f"filter {name!r}: {reason}") from error
+
+    def record_options(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a table with the defaults of the others, as a receipt has them.
+
+        Raises:
+            ConfigError: As `read_options` does, and for a value that no receipt can have.
+            PluginError: If the model of the options fails.
+        """
+        found = self.read_options(name, given)
+        try:
+            values = found.model_dump(mode="json")
+        except PLUGIN_FAILURES as error:
+            reason = f"its options cannot be written: {type(error).__name__}: {one_line(str(error))}"
+            raise PluginError(f"filter {name!r}: {reason}") from error
+        for key, value in found.model_dump().items():
+            if not _is_recorded(value, values.get(key)):
+                reason = "not allowed; a receipt has no number beyond 2^53, no nan and no inf"
+                raise ConfigError(f"filter {name!r}: option {key!r}: {reason}")
+        return values
 
     def versions(self) -> dict[str, str]:
-        """Return the installed versions of the packages that decide."""
-        return {package: version(package) for package in self.packages}
+        """Return the installed versions of the packages that decide.
+
+        Raises:
+            PluginError: If one is not installed.
+        """
+        try:
+            return {package: version(package) for package in self.packages}
+        except PackageNotFoundError as error:
+            raise PluginError(f"a filter needs {error.name}, which is not installed") from error
+
+
+def _is_recorded(value: object, as_json: object) -> bool:
+    """Return whether a value is what its JSON says: a number beyond 2^53 is none, and nan and inf are null there."""
+    try:
+        canonical_json(as_json)
+    except CanonicalizationError:
+        return False
+    level = [value]
+    while level:
+        if not all(isfinite(entry) for entry in level if isinstance(entry, float)):
+            return False
+        parts = (entry.values() if isinstance(entry, Mapping) else entry for entry in level if isinstance(entry, _PARTS))
+        level = [*chain.from_iterable(parts)]
+    return True
 
 
 def each_document(find: Callable[[bytes], str | None]) -> Find:
@@ -178,7 +233,7 @@ def _installed(group: str) -> dict[str, tuple[EntryPoint, ...]]:
 def _load(point: EntryPoint) -> object:
     try:
         return point.load()
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         raise PluginError(
             f"{_what(point.group, point.name)} ({_home(point)}): {point.value} cannot be imported: "
             f"{type(error).__name__}: {error}"

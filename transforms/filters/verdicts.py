@@ -18,7 +18,16 @@ import pyarrow.compute as pc
 
 from schemas.errors import CppmillError, PluginError
 from schemas.options import IngestOptions
-from schemas.plugins.entry_points import FILTERS_GROUP, READERS_GROUP, Find, describe_filter, find_filter, find_reader
+from schemas.plugins.entry_points import (
+    FILTERS_GROUP,
+    PLUGIN_FAILURES,
+    READERS_GROUP,
+    Find,
+    describe_filter,
+    find_filter,
+    find_reader,
+)
+from schemas.printing import one_line
 from schemas.reasons import Column, Filtered
 from schemas.tables import FILTER_INPUT
 from transforms.filters.decontamination import Benchmark
@@ -124,8 +133,9 @@ def find_details(name: str, find: Find, documents: pa.RecordBatch) -> pa.Array[A
         details = pa.array(found if isinstance(found, pa.Array) else list(found), pa.string())
     except (CppmillError, MemoryError):
         raise
-    except Exception as error:
-        raise PluginError(f"{_place(name, documents)}: it raised {type(error).__name__}: {error}") from error
+    except PLUGIN_FAILURES as error:
+        reason = f"it raised {type(error).__name__}: {one_line(str(error))}"
+        raise PluginError(f"{_place(name, documents)}: {reason}") from error
     if len(details) != documents.num_rows:
         raise PluginError(f"{_place(name, documents)}: it returned {len(details)} values")
     return details
@@ -161,8 +171,9 @@ def _make(name: str, table: Mapping[str, Any]) -> Find:
         return found.make(found.read_options(name, table))
     except (CppmillError, MemoryError):
         raise
-    except Exception as error:
-        raise PluginError(f"{describe_filter(name)}: it cannot start: {type(error).__name__}: {error}") from error
+    except PLUGIN_FAILURES as error:
+        reason = f"it cannot start: {type(error).__name__}: {one_line(str(error))}"
+        raise PluginError(f"{describe_filter(name)}: {reason}") from error
 
 
 def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:

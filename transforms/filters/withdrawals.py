@@ -8,6 +8,7 @@ It is applied to fingerprints, not to texts: another list reads no source again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -208,7 +209,7 @@ def read_withdrawals(place: str | None) -> Withdrawals | None:
 
 def _read(place: str) -> bytes:
     if not is_remote(place):
-        return read_regular(Path(place).expanduser())
+        return read_regular(Path(os.path.expanduser(place)))  # noqa: PTH111 - Path raises for users whom there are not
     with store_errors(place):
         system, path = open_url(place)
         return bytes(system.cat_file(path))

@@ -60,6 +60,20 @@ def test_a_missing_library_is_reported(
     assert line.endswith(f"not installed: pip install 'cppmill[{extra}]'")
 
 
+@pytest.mark.parametrize("place", ["~no-such-user/a", "a" * 300])
+@pytest.mark.parametrize("key", ["decontaminate", "withdrawn"])
+def test_a_place_that_cannot_be_is_reported(key: str, place: str, tmp_path: Path) -> None:
+    (line,) = problems(tmp_path, f'{key} = ["{place}"]' if key == "decontaminate" else f'{key} = "{place}"')
+    assert line.startswith(f"ingest.{key}")
+    assert "no such file" in line
+
+
+@pytest.mark.parametrize("key", ["limit", "max_line_bytes", "max_expansion"])
+def test_a_number_that_no_receipt_can_have_is_reported(key: str, tmp_path: Path) -> None:
+    (line,) = problems(tmp_path, f"{key} = {1 << 53}")
+    assert line.startswith(f"ingest.{key} = {1 << 53}: not allowed; it takes a whole number from ")
+
+
 def test_a_missing_benchmark_is_reported(tmp_path: Path) -> None:
     (tmp_path / "b.txt").touch()
     places = f'["{tmp_path}/b.txt", "{tmp_path}/c.txt", "s3://b/c", "{tmp_path}/*.cpp"]'

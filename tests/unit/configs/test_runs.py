@@ -214,7 +214,7 @@ FILE_PROBLEMS = [
     ('[run]\nsources = ["src", 5]', "run.sources[1] = 5: not allowed; it takes a string"),
     ("[run]\nmax_dead_fraction = nan", "run.max_dead_fraction = NaN: not allowed; it takes a number from 0 to 1"),
     ("[ingest]\nsample = 0", "ingest.sample = 0: not allowed; it takes a number above 0 and up to 1"),
-    ("[ingest]\nlimit = 0", "ingest.limit = 0: not allowed; it takes a whole number, 1 or more"),
+    ("[ingest]\nlimit = 0", "ingest.limit = 0: not allowed; it takes a whole number from 1 to 9,007,199,254,740,991"),
     (
         "[ingest]\nunit_bytes = 1",
         "ingest.unit_bytes = 1: not allowed; it takes a whole number from 65,536 to 2,147,483,648",
@@ -283,7 +283,7 @@ FLAG_PROBLEMS = [
         "80",
         "--near-duplicate-similarity 80: not allowed; it takes a number from 0.5 to 1",
     ),
-    ("limit", "many", "--limit many: not allowed; it takes a whole number, 1 or more"),
+    ("limit", "many", "--limit many: not allowed; it takes a whole number from 1 to 9,007,199,254,740,991"),
     ("max_dead_fraction", "inf", "--max-dead-fraction Infinity: not allowed; it takes a number from 0 to 1"),
     (
         "engine",

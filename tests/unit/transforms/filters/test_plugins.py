@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
@@ -12,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from configs.runs import load_run_config
 from schemas.errors import ConfigError, PluginError
@@ -22,8 +24,9 @@ from schemas.plugins.entry_points import Filter, each_document, find_filter, for
 from tests.example_package import install_example
 from transforms.filters.decontamination import Benchmark, read_benchmark
 from transforms.filters.properties import PROPERTIES, SAMPLES, check_filter
-from transforms.filters.verdicts import filter_versions, make_content_filter
+from transforms.filters.verdicts import filter_versions, find_details, make_content_filter
 from transforms.ingest.input_units import plan_inputs
+from transforms.sources import document
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 
@@ -144,6 +147,58 @@ def test_a_filter_that_fails_is_named(example: ModuleType, monkeypatch: pytest.M
             make_content_filter(IngestOptions(filters={NAME: {}}))(COMMENT, None)
 
 
+class LooseOptions(BaseModel):
+    """Options without bounds."""
+
+    least: float = 1.0
+    most: int = 1
+    other: Any = None
+
+
+class FailingOptions(BaseModel):
+    """Options whose own code fails."""
+
+    least: int = 1
+
+    @field_validator("least")
+    @classmethod
+    def fail(cls, value: int) -> int:
+        raise TypeError(f"\n{value}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"least": math.nan}, {"least": math.inf}, {"most": 1 << 53}, {"other": [{"a": -math.inf}]}, {"other": {"a": 1 << 60}}],
+)
+def test_an_option_that_no_receipt_can_record_is_refused(options: dict[str, Any]) -> None:
+    loose = Filter(version="1", make=lambda _: each_document(lambda _: None), options=LooseOptions)
+    with pytest.raises(ConfigError, match=f"filter 'loose': option '{next(iter(options))}': not allowed"):
+        loose.record_options("loose", options)
+    assert loose.record_options("loose", {"other": [1.5]}) == {"least": 1.0, "most": 1, "other": [1.5]}
+
+
+def test_options_whose_code_fails_are_named_in_one_line() -> None:
+    failing = Filter(version="1", make=lambda _: each_document(lambda _: None), options=FailingOptions)
+    with pytest.raises(PluginError, match=r"^filter 'failing': its options cannot be read: TypeError: \\n3$"):
+        failing.read_options("failing", {"least": 3})
+
+
+def test_a_package_that_a_filter_needs_and_is_not_there_is_named() -> None:
+    needy = Filter(version="1", make=lambda _: each_document(lambda _: None), packages=("no-such-package",))
+    with pytest.raises(PluginError, match="a filter needs no-such-package, which is not installed"):
+        needy.versions()
+
+
+def leave(*_: object) -> Any:
+    """End the program as if it were done."""
+    sys.exit(0)
+
+
+def test_a_filter_that_leaves_the_program_ends_the_run_with_an_error() -> None:
+    with pytest.raises(PluginError, match="it raised SystemExit: 0"):
+        find_details("generated", leave, pa.record_batch({"project": ["p"], "path": ["a.cpp"]}))
+
+
 def test_a_worker_without_the_filter_says_which_one_it_lacks() -> None:
     with pytest.raises(ConfigError, match="filter 'mostly_comments' is not installed for .*python"):
         make_content_filter(IngestOptions(filters={NAME: {}}))
@@ -236,3 +291,26 @@ def test_a_reader_that_fails_is_named(
     forget_installed()
     with pytest.raises(PluginError, match=r"reader 'sections' 3 \(cppmill-example 0.1.0\), in all.sections: TypeError"):
         run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))
+
+
+def test_a_reader_that_leaves_the_program_ends_the_run_with_an_error(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: OutputFolder, run_ingest: Any
+) -> None:
+    (tmp_path / "all.sections").write_bytes(SECTIONS)
+    monkeypatch.setattr(importlib.import_module("sections"), "READER", plugins.Reader(version="3", read=leave))
+    forget_installed()
+    with pytest.raises(PluginError, match=r"in all\.sections: SystemExit: 0"):
+        run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))
+
+
+def test_a_reader_gives_no_more_rows_than_an_honest_file_holds(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: OutputFolder, run_ingest: Any
+) -> None:
+    (tmp_path / "all.sections").write_bytes(b"x")
+    rows = [(f"{number}.cpp", b"int a;") for number in range(20)]
+    monkeypatch.setattr(importlib.import_module("sections"), "READER", plugins.Reader(version="3", read=lambda _: rows))
+    monkeypatch.setattr(document, "_ROWS_FLOOR", 10)
+    forget_installed()
+    result = run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",), drop_duplicates=False))
+    assert len(result.contents) == 10
+    assert result.rejects == [("all.sections", "dead", "expansion")]
