@@ -20,7 +20,7 @@ from configs.flags import SET
 from configs.tables import FLAGS, PEER_FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli import exports, publishing, runs, shell, takedown, tokenizers, vocab
-from pipelines.cli.groups import PROGRAM, Group, GroupedCommands, narrowed
+from pipelines.cli.groups import PROGRAM, Group, GroupedCommands, ending_streams, narrowed
 from pipelines.cli.options import EXIT_CODES, BeamCommand, as_help, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.declarations import ARGUMENTS
@@ -340,4 +340,5 @@ def decode(
 def main() -> None:
     """Run the command line."""
     shell.answer_shell()
-    narrowed(app, sys.argv[1:])(prog_name=PROGRAM)
+    with ending_streams():
+        narrowed(app, sys.argv[1:])(prog_name=PROGRAM)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from enum import StrEnum
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 from typer._click.exceptions import BadParameter, NoSuchOption, UsageError
 from typer.core import TyperGroup
 
 from pipelines.console.failures import Failure, print_failure
+from pipelines.console.terminal import silence
 from schemas.declarations import BEAM_OPTIONS
 from schemas.errors import ExitCode
 from schemas.passwords import redacted
 from schemas.printing import printable
-from schemas.resources import explain_unreachable
+from schemas.resources import explain_refusal, explain_unreachable
 
 PROGRAM = "cppmill"
 ASKED = "_CPPMILL_COMPLETE"
@@ -35,6 +37,46 @@ class Group(StrEnum):
     VOCABULARY = "Vocabulary"
     PUBLISH = "Publish"
     SHELL = "Shell"
+
+
+@contextmanager
+def ending_streams() -> Iterator[None]:
+    """End the program after the block with a code of ours, also if a standard stream takes no more.
+
+    The parser of arguments writes help, versions and what is wrong with arguments before a command handles errors.
+
+    Raises:
+        SystemExit: With the code of the block, or 1 in place of success.
+    """
+    code: str | int | None = None
+    failure: OSError | None = None
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code
+    except OSError as error:
+        if explain_refusal(error) is None and not isinstance(error, BrokenPipeError):
+            raise
+        is_usage = isinstance(error.__context__, UsageError)
+        failure, code = (None, int(ExitCode.USAGE)) if is_usage else (error, int(ExitCode.FAILED_CHECK))
+    refused = _flush(sys.stdout)
+    if refused is not None and not code:
+        failure, code = refused, int(ExitCode.FAILED_CHECK)
+    if failure is not None and not isinstance(failure, BrokenPipeError):
+        with suppress(OSError):
+            sys.stderr.write(f"error: the output stream: {explain_refusal(failure)}\n")
+    _flush(sys.stderr)
+    raise SystemExit(code)
+
+
+def _flush(stream: TextIO) -> OSError | None:
+    """Write what a standard stream holds back; return why not, and let the stream lead nowhere then."""
+    try:
+        stream.flush()
+    except OSError as error:
+        silence(stream)
+        return error
+    return None
 
 
 class GroupedCommands(TyperGroup):

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
 import typer
 
@@ -38,3 +44,37 @@ def test_an_argument_is_refused_without_its_password(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         app(["trace", "https://me:hush@host/checkpoint"])
     assert "https://me:***@host/checkpoint" in capsys.readouterr().err
+
+
+def run_with(words: list[str], *, is_buffered: bool, **streams: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if is_buffered else "1"}
+    command = [sys.executable, "-m", "cppmill", *words]
+    return subprocess.run(command, text=True, check=False, env=environment, **streams)
+
+
+@pytest.mark.parametrize("is_buffered", [False, True])
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_a_full_output_stream_ends_help_and_version_in_one_line(word: str, is_buffered: bool) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run_with([word], is_buffered=is_buffered, stdout=full, stderr=subprocess.PIPE)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith("error: the output stream: no space left; free some")
+
+
+@pytest.mark.parametrize("is_buffered", [False, True])
+@pytest.mark.parametrize("words", [["verify"], ["verify", "--json"]])
+def test_a_full_error_stream_does_not_change_how_wrong_arguments_end(words: list[str], is_buffered: bool) -> None:
+    with Path("/dev/full").open("w") as full:
+        assert run_with(words, is_buffered=is_buffered, stdout=full, stderr=full).returncode == 2
+
+
+def test_an_output_stream_that_nobody_reads_leaves_the_code_of_an_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        words = ["run", "/no/such", "--out", "out/none", "--json"]
+        done = run_with(words, is_buffered=True, stdout=writing, stderr=subprocess.PIPE)
+    finally:
+        os.close(writing)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
