@@ -150,16 +150,21 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     missing = [key for key in _LIBRARIES if key in asked and _missing(key)]
     for key in missing:
         yield f"{place_of(layers, 'ingest', key)}: {_missing(key)}"
-    yield from _check_readers(asked.get("readers"), layers)
+    yield from _first(_check_readers(asked.get("readers"), layers), layers, "readers")
     yield from _check_redaction(ingest, layers)
     if "allowed_licenses" not in missing:
         yield from _check_licenses(asked.get("allowed_licenses"), layers)
-    yield from _check_benchmarks(asked.get("decontaminate"), layers)
-    yield from _check_others(asked.get("filters"), layers)
+    yield from _first(_check_benchmarks(asked.get("decontaminate"), layers), layers, "decontaminate")
+    yield from _first(_check_others(asked.get("filters"), layers), layers, "filters")
     yield from _check_withdrawn(asked.get("withdrawn"), layers)
     if "near_duplicate_similarity" in asked and ingest.get("drop_duplicates") is False:
         place = place_of(layers, "ingest", "near_duplicate_similarity")
         yield f"{place}: near-duplicates are found among distinct documents; leave drop_duplicates on"
+
+
+def _first(lines: Iterator[str], layers: Sequence[Layer], key: str) -> Iterator[str]:
+    """Yield the first lines about the entries of a list, and one of how many more there are."""
+    yield from first_lines([*lines], str, lambda number: f"{place_of(layers, 'ingest', key)}: {number} more are wrong")
 
 
 def _missing(key: str) -> str:

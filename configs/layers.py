@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from pydantic_core import ErrorDetails
 from configs.problems import describe_unknown, describe_value, did_you_mean, first_lines, show
 from schemas.digests import parse_toml
 from schemas.files import read_regular
+from schemas.passwords import encode_spaces
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -49,6 +51,7 @@ class Layer:
         value = self.table(table)[key]
         if index is not None:
             value = value[index]
+        value = encode_spaces(value) if isinstance(value, str) else value
         if (table, key) in self.flags:
             return _flag_place(self.flags[table, key], value)
         name = f"{table}.{key}" + ("" if index is None else f"[{index}]")
@@ -72,14 +75,25 @@ class Layer:
             lambda key: f"{self.place(name, key)}: {describe_unknown(name, key, keys)}",
             lambda number: f"{self.origin}: {number} more unknown keys in [{name}]",
         )
+        errors: dict[str, list[ErrorDetails]] = {}
         for error in _errors(model, known):
-            refused, *rest = error["loc"]
-            known.pop(str(refused), None)
-            index = rest[0] if rest and isinstance(rest[0], int) else None
-            reason = describe_value(model, str(refused), entry=index is not None)
-            yield f"{self.place(name, str(refused), index=index)}: {reason}"
+            errors.setdefault(str(error["loc"][0]), []).append(error)
+        for refused, found in errors.items():
+            yield from first_lines(
+                found,
+                partial(self._refused, name, model),
+                partial("{}: {} more are not allowed".format, self.place(name, refused)),
+            )
+            known.pop(refused)
         for key, value in known.items():
             yield from self._text_problems(name, key, value)
+
+    def _refused(self, table: str, model: type[BaseModel], error: ErrorDetails) -> str:
+        """Return the line of a value that its model refuses, or of an entry of a list."""
+        refused, *rest = error["loc"]
+        index = rest[0] if rest and isinstance(rest[0], int) else None
+        reason = describe_value(model, str(refused), entry=index is not None)
+        return f"{self.place(table, str(refused), index=index)}: {reason}"
 
     def _text_problems(self, table: str, key: str, value: object) -> Iterator[str]:
         """Yield a line for every empty string, and for every extension that could match nothing."""

@@ -175,9 +175,7 @@ def with_all_options(ingest: IngestOptions) -> IngestOptions:
     """
     if not ingest.filters:
         return ingest
-    filters = {
-        name: find_filter(name).record_options(name, table) for name, table in ingest.filters.items()
-    }
+    filters = {name: find_filter(name).record_options(name, table) for name, table in ingest.filters.items()}
     return ingest.model_copy(update={"filters": filters})
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from hashlib import sha256
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from schemas.digests import parse_json
 
@@ -42,16 +42,24 @@ _ALONE = re.compile(
 
 _HIDDEN = re.compile(r"(?<=\?\*\*\*)#[^\s'\"<>|]*[^\s'\"<>|:]")
 """A fragment behind a query that was left out: it is of the same secret, as the key of a shared file is."""
-_QUERY = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
-_FRAGMENT = re.compile(r"(?P<plain>[a-z][a-z0-9+.-]*:/{1,2}[^\s#'\"<>|]+)#(?P<query>[^\s'\"<>|]*=[^\s'\"<>|]*)", re.I)
+_SCHEME = "[a-z][a-z0-9+.-]{0,63}"
+"""Schemes are short, so that a long name without one is looked at once, not from each of its letters."""
+
+_QUERY = re.compile(rf"(?P<plain>{_SCHEME}:/{{1,2}}[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
+_FRAGMENT = re.compile(
+    r"(?P<plain>[a-z][a-z0-9+.-]{0,63}:/{1,2}[^\s#'\"<>|]+)#(?P<query>[^\s'\"<>|]*=[^\s'\"<>|]*)", re.I
+)
 _USER = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<slashes>/{1,2})(?P<user>[^/?#@:\s\[]*):"
+    rf"(?P<scheme>{_SCHEME}):(?P<slashes>/{{1,2}})(?P<user>[^/?#@:\s\[]*):"
     r"(?P<password>[^/?#\s]*|(?!\d*[/?#:])[^\s'\"<>|@]*)@(?P<host>[^/?#@\s]*)",
     re.I,
 )
 """A password that should be percent-encoded, with a slash say, is one too: what stands there is no port."""
 
-_PLAIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[^]/?#\s]*\]|[^/?#:\s]*)(?::\d+)?", re.I)
+_SPACED = re.compile(r"(?<=:/)/?[^/?#@:]{0,999}:[^/?#@]{0,999}@")
+"""User and password of a URL that stands alone, white space among them."""
+
+_PLAIN = re.compile(rf"{_SCHEME}://(?:\[[^]/?#\s]*\]|[^/?#:\s]*)(?::\d+)?", re.I)
 
 _LINK = re.compile(r"::(?![0-9a-f:.%]*\])", re.I)
 """What joins the URLs of a chain; in brackets it is of an address of IPv6."""
@@ -94,7 +102,17 @@ def redacted(text: str) -> str:
 
 def hide_secrets(url: str) -> str:
     """Return a URL without user, password and query; what opens it puts them back."""
-    return "::".join(hide_passwords(_hide_query(part)) for part in split_chain(url))
+    return "::".join(hide_passwords(_hide_query(part)) for part in split_chain(encode_spaces(url)))
+
+
+def encode_spaces(url: str) -> str:
+    """Return a URL with the white space of its password encoded, so that a text shows where the password ends.
+
+    Example:
+        >>> encode_spaces("sftp://me:a b@host/c d")
+        'sftp://me:a%20b@host/c d'
+    """
+    return _SPACED.sub(lambda found: re.sub(r"\s", lambda space: quote(space[0]), found[0]), url)
 
 
 def split_chain(url: str) -> list[str]:

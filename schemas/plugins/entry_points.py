@@ -132,8 +132,8 @@ def _is_recorded(value: object, as_json: object) -> bool:
     while level:
         if not all(isfinite(entry) for entry in level if isinstance(entry, float)):
             return False
-        parts = (entry.values() if isinstance(entry, Mapping) else entry for entry in level if isinstance(entry, _PARTS))
-        level = [*chain.from_iterable(parts)]
+        parts = [entry for entry in level if isinstance(entry, _PARTS)]
+        level = [*chain.from_iterable(part.values() if isinstance(part, Mapping) else part for part in parts)]
     return True
 
 

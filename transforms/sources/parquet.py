@@ -93,9 +93,7 @@ def _has_magic(file: BinaryIO) -> bool:
 class _RowGroup:
     """The rows of one row group."""
 
-    def __init__(
-        self, archive: Archive, table: pq.ParquetFile, group: int, first: int, *, is_prefixed: bool
-    ) -> None:
+    def __init__(self, archive: Archive, table: pq.ParquetFile, group: int, first: int, *, is_prefixed: bool) -> None:
         self._archive, self._table, self._group, self._first = archive, table, group, first
         self._is_prefixed = is_prefixed
         self._metadata = table.metadata.row_group(group)

@@ -91,7 +91,7 @@ class _Fields:
     def list_header(self) -> tuple[int, int]:
         """Return size and kind of the entries of a list."""
         header = self._byte()
-        return (self._varint() if header >> 4 == 15 else header >> 4), header & 15  # noqa: PLR2004 - a size follows
+        return (self._varint() if header >> 4 == 15 else header >> 4), header & 15
 
     def structs_of_list(self) -> Iterator[int]:
         """Yield the place of each struct of a list; the caller reads it."""
@@ -148,7 +148,7 @@ class _Fields:
 
     def _varint(self) -> int:
         value = shift = 0
-        while (byte := self._byte()) > 127:  # noqa: PLR2004 - another byte follows
+        while (byte := self._byte()) > 127:
             value |= (byte & 127) << shift
             shift += 7
         return value | byte << shift

@@ -148,3 +148,12 @@ def test_a_problem_of_a_filters_flag_names_the_flag(flag: str, typed: str, said:
         load_run_config(flags={"--out": "/tmp/out", flag: typed})
     (line,) = str(caught.value).splitlines()
     assert line.startswith(said)
+
+
+@pytest.mark.parametrize("key", ["decontaminate", "readers", "redact", "filters"])
+def test_thousands_of_wrong_entries_have_few_lines(key: str, tmp_path: Path) -> None:
+    names = [f"no_such_{number}" for number in range(3_000)]
+    entries = ", ".join(f"{name} = {{}}" if key == "filters" else f'"{name}"' for name in names)
+    lines = problems(tmp_path, f"{key} = {{{entries}}}" if key == "filters" else f"{key} = [{entries}]")
+    assert 1 < len(lines) < 30
+    assert "2,9" in lines[-1]

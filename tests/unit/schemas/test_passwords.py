@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,3 +160,20 @@ def test_an_address_of_ipv6_is_a_host() -> None:
     assert with_password(hide_secrets(f"zip://*.cpp::{url}")) == f"zip://*.cpp::{url}"
     assert redacted(url) == "https://me:***@[2001:db8::1]:9/a.zip?***"
     assert redacted("https://[2001:db8:1:2:3:4:5:6]/a@b") == "https://[2001:db8:1:2:3:4:5:6]/a@b"
+
+
+def test_white_space_in_a_password_hides_none_of_it(tmp_path: Path) -> None:
+    plain = hide_secrets("sftp://me:ham mlet\t@host:22/a b")
+    assert plain == "sftp://host:22/a b"
+    assert with_password(plain) == "sftp://me:ham%20mlet%09@host:22/a b"
+    with pytest.raises(ConfigError) as caught:
+        load_run_config(
+            flags={"SOURCE": ["nosuch://me:ham mlet@host/a"], "--out": str(tmp_path / "out")}, needs_sources=True
+        )
+    assert "mlet" not in redacted(str(caught.value))
+
+
+def test_a_long_name_is_no_scheme_from_each_of_its_letters() -> None:
+    name = "a" * 100_000
+    assert redacted(f"{name}:/x {name}") == f"{name}:/x {name}"
+    assert hide_secrets(name) == name

@@ -168,7 +168,13 @@ class FailingOptions(BaseModel):
 
 @pytest.mark.parametrize(
     "options",
-    [{"least": math.nan}, {"least": math.inf}, {"most": 1 << 53}, {"other": [{"a": -math.inf}]}, {"other": {"a": 1 << 60}}],
+    [
+        {"least": math.nan},
+        {"least": math.inf},
+        {"most": 1 << 53},
+        {"other": [{"a": -math.inf}]},
+        {"other": {"a": 1 << 60}},
+    ],
 )
 def test_an_option_that_no_receipt_can_record_is_refused(options: dict[str, Any]) -> None:
     loose = Filter(version="1", make=lambda _: each_document(lambda _: None), options=LooseOptions)
