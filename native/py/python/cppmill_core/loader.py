@@ -54,6 +54,8 @@ class Place:
     def __post_init__(self) -> None:
         """Check the ranges of the numbers."""
         for name, number, count in (("rank", self.rank, self.ranks), ("worker", self.worker, self.workers)):
+            if count < 1:
+                raise InvalidInputError(f"{name} {number} of {count}: there is at least one")
             if not 0 <= number < count:
                 raise InvalidInputError(f"{name} {number} of {count}: a number from 0 to {count - 1} is needed")
 
@@ -168,8 +170,7 @@ class Loader:
         place, step = self.place, self.batch_rows * self.place.ranks
         for number in range(place.worker + done * place.workers, self.steps(), place.workers):
             first = self.consumed + number * step + place.rank
-            step_positions = [first + i * place.ranks for i in range(self.batch_rows)]
-            if mine := [position for position in step_positions if position < self.dataset.rows]:
+            if mine := list(range(first, min(first + step, self.dataset.rows), place.ranks)):
                 yield mine
 
     def __iter__(self) -> Iterator[Row]:

@@ -306,3 +306,17 @@ def test_what_decides_the_order_is_a_whole_number(dataset: Any, name: str, value
             Loader(dataset, seed=value)  # type: ignore[arg-type]  # what the test is about
         else:
             setattr(loader, name, value)
+
+
+def test_a_batch_of_more_rows_than_there_are_is_all_of_them(dataset: Dataset) -> None:
+    for batch_rows in (1 << 31, 1 << 70):
+        (positions,) = Loader(dataset, batch_rows=batch_rows).positions()
+        assert positions == list(range(ROWS))
+        (positions,) = Loader(dataset, batch_rows=batch_rows, place=Place(rank=1, ranks=2)).positions()
+        assert positions == list(range(1, ROWS, 2))
+
+
+@pytest.mark.parametrize("ranks", [0, -1])
+def test_there_is_at_least_one_rank(ranks: int) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"rank 0 of {ranks}: there is at least one"):
+        Place(rank=0, ranks=ranks)
