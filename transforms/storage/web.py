@@ -20,6 +20,9 @@ _LATER = (408, 429, 500, 502, 503, 504)
 _PARTIAL = 206
 """The status of a range of a file."""
 
+_ELSEWHERE = range(300, 400)
+"""Statuses that name another place; what comes with them is no file."""
+
 _CHOSEN = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError)
 """Errors that the next attempt would meet too."""
 
@@ -35,6 +38,13 @@ async def try_again(request: ClientRequest, handler: ClientHandlerType) -> Clien
         try:
             response = await handler(request)
             if response.status not in _LATER:
+                if response.status in _ELSEWHERE and not (
+                    response.headers.get("Location") or response.headers.get("URI")
+                ):
+                    response.release()
+                    raise aiohttp.ClientResponseError(
+                        response.request_info, response.history, status=response.status, message="it leads nowhere"
+                    )
                 if response.status == _PARTIAL:
                     await response.read()  # kept for the caller, who reads a range as a whole too
                 return response

@@ -194,7 +194,7 @@ def test_a_password_goes_to_its_server_and_not_where_that_redirects(run, folder,
     assert set(Watched.signed_in) == {False}
 
 
-@pytest.mark.parametrize("status", [401, 403, 500, 503])
+@pytest.mark.parametrize("status", [302, 304, 401, 403, 500, 503])
 def test_what_a_web_server_refuses_is_not_said_to_be_absent(tmp_path, status):
     class Refusing(Quiet):
         def send_head(self):
