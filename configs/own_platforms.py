@@ -98,9 +98,10 @@ def recorded_platforms(vocab: bytes, *, where: str) -> Platforms:
 def has_own_platforms(vocab: bytes) -> bool:
     """Return whether the bytes of a `platform_vocab.json` have platforms of the user's own."""
     try:
-        return OWN in parse_json(vocab)
-    except (ValueError, TypeError):
+        found = parse_json(vocab)
+    except ValueError:
         return False
+    return isinstance(found, dict) and OWN in found
 
 
 def _read(data: bytes, where: str) -> dict[str, Any]:

@@ -161,3 +161,9 @@ def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path) -> None:
     flags = {"SOURCE": (str(tmp_path),), "--out": str(tmp_path / "out"), "--platforms": str(tmp_path / "pipe")}
     with pytest.raises(ConfigError, match="pipe: cannot be read: a pipe or a device, not a file"):
         load_run_config(flags=flags)
+
+
+@pytest.mark.parametrize("data", [b'["own"]', b'"own"', b"[1, 2]"])
+def test_a_json_value_that_is_no_vocabulary_is_refused(data: bytes) -> None:
+    with pytest.raises(ConfigError, match=r"^mine\.toml: "):
+        add_platforms(data, where="mine.toml")
