@@ -62,14 +62,14 @@ class UnsealedError(IntegrityError):
 
 @contextmanager
 def naming_damage(where: str) -> Iterator[None]:
-    """Turn what Arrow says of a damaged file in the block into an error that names the file.
+    """Turn what Arrow says of a damaged file in the block, a name that is not UTF-8 too, into an error that names it.
 
     Raises:
         IntegrityError: Naming it.
     """
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # Those of the operating system have a number, Arrow's own have none.
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             raise

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -196,6 +197,18 @@ def test_a_damaged_table_is_named(out, data):
         out.open_ranges("counts/terms.parquet") as file,
     ):
         pq.read_table(file)
+
+
+def test_a_table_whose_column_has_a_name_that_is_not_utf_8_is_named(out, tmp_path):
+    pq.write_table(pa.table({"token_ids": [[1, 2], []]}), tmp_path / "table")
+    data = (tmp_path / "table").read_bytes()
+    place = data.rindex(b"token_ids", 0, data.rindex(b"ARROW:schema"))
+    out.publish_bytes("part.parquet", data[:place] + b"\xdf" + data[place + 1 :])
+    with (
+        pytest.raises(IntegrityError, match=r"part.parquet: damaged \('utf-8' codec can't decode"),
+        out.open_ranges("part.parquet") as file,
+    ):
+        str(pq.ParquetFile(file).metadata.row_group(0).column(0).path_in_schema)
 
 
 def test_permissions_are_what_the_umask_leaves(tmp_path):
