@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -57,7 +58,8 @@ class Dataset:
         Raises:
             OSError: If the folder or a file cannot be read.
             InvalidInputError: If there are no such files, or no rows in them.
-            CorruptDataError: If a file is damaged, a footer names no tokenizer, or footers name more than one.
+            CorruptDataError: If a file is damaged, a footer names no tokenizer, or footers name more than one; or if
+                the receipt or manifest beside the folder lists other files, or other numbers of rows.
         """
         where = filesystem or pafs.LocalFileSystem()
         infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
@@ -77,6 +79,12 @@ class Dataset:
                 f"{folder}: files of more than one tokenizer: {', '.join(map(str, footers.items()))}"
             )
         ((tokenizer, vocab_size),) = footers
+        found = PurePosixPath(Path(folder).absolute() if filesystem is None else os.fspath(folder))
+        name, record = _record_beside(where, found)
+        counted = dict.fromkeys(names, 0)
+        for file_name, _, rows in groups:
+            counted[file_name] += rows
+        _check_complete(record, found, counted)
         return cls(
             folder=os.fspath(folder),
             filesystem=where,
@@ -85,7 +93,7 @@ class Dataset:
             vocab_size=int(vocab_size),
             digests=digests,
             fingerprint=fingerprint_of(groups),
-            source=_source(where, str(Path(folder).absolute()) if filesystem is None else os.fspath(folder)),
+            source={"dataset": record["dataset"]["digest"], name: record["digest"]} if record else None,
         )
 
     @property
@@ -114,16 +122,45 @@ def fingerprint_of(groups: Sequence[tuple[str, int, int]]) -> str:
     return hashlib.sha256(json.dumps(groups).encode()).hexdigest()
 
 
-def _source(where: pafs.FileSystem, folder: str) -> dict[str, str] | None:
-    """Return the digests in the receipt or manifest beside a folder."""
+def _record_beside(where: pafs.FileSystem, folder: PurePosixPath) -> tuple[str, dict[str, Any]]:
+    """Return what kind of record is beside a folder, and the record: a receipt, a manifest, or nothing."""
     for name in ("receipt", "manifest"):
         try:
-            with where.open_input_stream(f"{PurePosixPath(folder).parent}/{name}.json") as file:
-                record = json.loads(file.read())
-            return {"dataset": record["dataset"]["digest"], name: record["digest"]}
+            with where.open_input_stream(f"{folder.parent}/{name}.json") as file:
+                record: dict[str, Any] = json.loads(file.read())
+            _ = record["dataset"]["digest"], record["digest"]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return None
+        return name, record
+    return "", {}
+
+
+def _check_complete(record: Mapping[str, Any], folder: PurePosixPath, found: Mapping[str, int]) -> None:
+    """Compare the rows of each file with those that a record lists for the folder, if it lists any.
+
+    Raises:
+        CorruptDataError: Naming the first file that is missing, not listed, or of another number of rows.
+    """
+    lines = record["dataset"].get("shards") or record.get("files") if record else None
+    listed = {}
+    for line in lines if isinstance(lines, list) else ():
+        try:
+            path, rows = PurePosixPath(line["path"]), line["rows"]
+        except (KeyError, TypeError) as error:
+            raise CorruptDataError(f"{folder.parent}: its record lists a file without path or rows") from error
+        if path.parent.name == folder.name and _is_shard(path.name):
+            listed[path.name] = rows
+    for name in sorted(listed.keys() | found.keys()) if listed else ():
+        if listed.get(name) != found.get(name):
+            raise CorruptDataError(
+                f"{folder / name}: {_count(found.get(name))}, and the record in {folder.parent} lists "
+                f"{_count(listed.get(name))}; `cppmill verify` tells more. To load some of the files, put these into a "
+                "folder without that record"
+            )
+
+
+def _count(rows: object) -> str:
+    return "no such file" if rows is None else f"{rows!r} rows"
 
 
 @contextmanager

@@ -141,3 +141,33 @@ def test_a_position_names_the_record_beside_the_files(dataset: Dataset, tmp_path
     assert Loader(folder).state_dict()["source"] == {"dataset": "ab", name: "cd"}
     (tmp_path / "out" / f"{name}.json").write_text("[]")
     assert Loader(folder).state_dict()["source"] is None
+
+
+@pytest.mark.parametrize(("name", "key"), [("receipt", "dataset"), ("manifest", "")])
+def test_files_are_those_that_the_record_lists(dataset: Dataset, tmp_path: Path, name: str, key: str) -> None:
+    folder = shutil.copytree(dataset.folder, tmp_path / "out" / "tokens")
+    rows = dict.fromkeys((file for file, _, _ in dataset.groups), 0)
+    for file, _, number in dataset.groups:
+        rows[file] += number
+    lines = [{"path": f"tokens/{file}", "rows": number} for file, number in rows.items()]
+    record: dict[str, Any] = {"digest": "cd", "dataset": {"digest": "ab"}, "files": {}}
+    (record[key] if key else record)["shards" if key else "files"] = lines
+
+    def load() -> int:
+        (folder.parent / f"{name}.json").write_text(json.dumps(record))
+        return Loader(folder).dataset.rows
+
+    assert load() == ROWS
+    shutil.copy(folder / min(rows), folder / "part-more.parquet")
+    with pytest.raises(cppmill_core.CorruptDataError, match="part-more.parquet: .* rows, and the .* no such file"):
+        load()
+    (folder / "part-more.parquet").unlink()
+    lines[0]["rows"] = 1_000
+    with pytest.raises(cppmill_core.CorruptDataError, match="lists 1000 rows; `cppmill verify` tells more"):
+        load()
+    (folder / Path(str(lines[0]["path"])).name).unlink()
+    with pytest.raises(cppmill_core.CorruptDataError, match="no such file, and the record in .* lists 1000 rows"):
+        load()
+    del lines[0]["path"]
+    with pytest.raises(cppmill_core.CorruptDataError, match="lists a file without path or rows"):
+        load()
