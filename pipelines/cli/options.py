@@ -21,8 +21,8 @@ from schemas.declarations import ARGUMENTS, BEAM_OPTIONS
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 a failed check, or a failure outside cppmill such as a full disk, 2 wrong usage or "
-    "configuration, 3 more unusable input than allowed, 70 an unexpected error, 130 stopped by Ctrl-C, 143 stopped by "
-    "SIGTERM."
+    "configuration, 3 more unusable input than allowed, 70 an unexpected error, 129, 130 and 143 stopped by "
+    "SIGHUP, Ctrl-C and SIGTERM."
 )
 
 _BEAM_OPTIONS_KEY = "cppmill.beam_options"

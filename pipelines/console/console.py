@@ -22,7 +22,7 @@ from typing import TextIO
 from pipelines.console.failures import find_failure, is_reported, print_failure
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
-from pipelines.console.signals import RESUME_ADVICE, done_before_end, stop_on_signals
+from pipelines.console.signals import ENDING, RESUME_ADVICE, done_before_end, stop_on_signals
 from pipelines.console.terminal import printable_output, silence
 from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
@@ -126,23 +126,24 @@ def exit_on_error(output: Output | None = None) -> Iterator[None]:
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """SIGTERM outside of a session, which handles it itself."""
+    """SIGTERM or SIGHUP, its argument, outside of a session, which handles them itself."""
 
 
 def _let_interrupts_raise() -> None:
-    """Let Ctrl-C and SIGTERM raise from now on, so that temporary files are removed.
+    """Let Ctrl-C, SIGTERM and SIGHUP raise from now on, so that temporary files are removed.
 
     Until a command begins, they end the process (`cppmill.main`).
     """
     if threading.current_thread() is not threading.main_thread():
         return
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _raise_terminated)):
+    for number in ENDING:
+        handler = signal.default_int_handler if number == signal.SIGINT else _raise_terminated
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, handler)
 
 
-def _raise_terminated(_number: int, _frame: FrameType | None) -> None:
-    raise _TerminatedError
+def _raise_terminated(number: int, _frame: FrameType | None) -> None:
+    raise _TerminatedError(signal.Signals(number))
 
 
 @contextmanager
@@ -153,9 +154,11 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
     except BrokenPipeError:
         silence(sys.stdout)
         raise SystemExit(ExitCode.FAILED_CHECK) from None
-    except _TerminatedError:
-        sys.stderr.write("stopped by SIGTERM\n")
-        raise SystemExit(128 + signal.SIGTERM) from None
+    except _TerminatedError as end:
+        (number,) = end.args
+        with suppress(OSError):  # the terminal may be gone
+            sys.stderr.write(f"stopped by {number.name}\n")
+        raise SystemExit(128 + number) from None
     except KeyboardInterrupt:
         sys.stderr.write("stopped by Ctrl-C\n")
         raise SystemExit(ExitCode.INTERRUPTED) from None

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a clean stop, and an end within seconds whatever the process is doing.
+"""Ctrl-C, SIGTERM and SIGHUP: a clean stop, and an end within seconds whatever the process is doing.
 
 The first signal raises KeyboardInterrupt in the main thread, which removes temporary files and releases the lock; the
 process then ends with 128 + the number of the signal. Native calls cannot be interrupted, and Beam's worker threads do
@@ -22,6 +22,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 GRACE_SECONDS = 1.5
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a command: Ctrl-C, a system or scheduler, and a terminal that goes away."""
 
 RESUME_ADVICE = "finished units are kept; run the same command again to continue"
 
@@ -53,7 +56,7 @@ def is_stopping() -> bool:
 
 @contextmanager
 def stop_on_signals(*, advice: str = RESUME_ADVICE, grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
-    """Turn SIGINT and SIGTERM within the block into a clean stop and exit code 130 or 143.
+    """Turn SIGINT, SIGTERM and SIGHUP within the block into a clean stop and exit code 130, 143 or 129.
 
     Signals that the process ignores from its start (`nohup`, a shell's background job) stay ignored. Outside the main
     thread, where Python cannot handle signals, nothing changes.
@@ -94,7 +97,7 @@ class _Stop:
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         previous_wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        handled = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+        handled = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
         self._previous = {number: signal.signal(number, self._raise) for number in handled}
         self._active = True
         os.register_at_fork(after_in_child=self._forget)
@@ -128,7 +131,7 @@ class _Stop:
 
     def _watch(self, reading: int) -> None:
         """Wait for a signal; end the process if it has not ended after the grace period or on a second signal."""
-        while (received := os.read(reading, 1)[0]) not in (signal.SIGINT, signal.SIGTERM):
+        while (received := os.read(reading, 1)[0]) not in ENDING:
             if received == 0:
                 return
         number = signal.Signals(received)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, sent to real processes that run a stand-in program through the real command line."""
+"""Ctrl-C, SIGTERM and SIGHUP, sent to real processes that run a stand-in program through the real command line."""
 
 from __future__ import annotations
 
@@ -84,7 +84,11 @@ def stop(process: ForkedProcess | subprocess.Popen[str], number: signal.Signals)
     return process.returncode, said
 
 
-CASES = [*((name, signal.SIGINT, 130) for name in BODIES), ("sleeps", signal.SIGTERM, 143)]
+CASES = [
+    *((name, signal.SIGINT, 130) for name in BODIES),
+    ("sleeps", signal.SIGTERM, 143),
+    ("sleeps", signal.SIGHUP, 129),
+]
 
 
 @pytest.mark.parametrize(("name", "number", "code"), CASES)
