@@ -244,7 +244,8 @@ def become(order, streams):
     os.environ.clear()
     os.environ.update(environment)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore either
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     logging.getLogger().handlers.clear()  # a library that warned at import gave it one
     if ignored:
         signal.signal(ignored, signal.SIG_IGN)
