@@ -46,9 +46,7 @@ _SCHEME = "[a-z][a-z0-9+.-]{0,63}"
 """Schemes are short, so that a long name without one is looked at once, not from each of its letters."""
 
 _QUERY = re.compile(rf"(?P<plain>{_SCHEME}:/{{1,2}}[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
-_FRAGMENT = re.compile(
-    r"(?P<plain>[a-z][a-z0-9+.-]{0,63}:/{1,2}[^\s#'\"<>|]+)#(?P<query>[^\s'\"<>|]*=[^\s'\"<>|]*)", re.I
-)
+_FRAGMENT = re.compile(rf"(?P<plain>{_SCHEME}:/{{1,2}}[^\s#'\"<>|]+)#(?P<query>[^\s'\"<>|]*=[^\s'\"<>|]*)", re.I)
 _USER = re.compile(
     rf"(?P<scheme>{_SCHEME}):(?P<slashes>/{{1,2}})(?P<user>[^/?#@:\s\[]*):"
     r"(?P<password>[^/?#\s]*|(?!\d*[/?#:])[^\s'\"<>|@]*)@(?P<host>[^/?#@\s]*)",

@@ -21,9 +21,9 @@ from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.reasons import Column
-from schemas.units import DOCUMENTS_PREFIX
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.input_units import plan_inputs
+from transforms.records.in_toto import products
 from transforms.records.receipts import check_named, find_intact_receipt
 from transforms.records.versions import find_run
 from transforms.sources.document import Document, in_sample
@@ -120,9 +120,9 @@ def _named(out: OutputFolder, names: list[str]) -> list[str]:
     receipt = find_intact_receipt(out) if names else None
     if receipt is None:
         return names
-    named = sorted(name for name in receipt["files"] if name.startswith(DOCUMENTS_PREFIX))
+    named = products(receipt, "documents")
     check_named(out, receipt, named)
-    return named
+    return [*named]
 
 
 def _of_run(out: OutputFolder, names: Sequence[str], options: IngestOptions) -> Iterator[Document]:

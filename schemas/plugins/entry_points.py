@@ -40,6 +40,11 @@ PLUGIN_FAILURES = (Exception, SystemExit)
 _PARTS = (Mapping, list, tuple, set, frozenset)
 
 
+def describe_raised(error: BaseException) -> str:
+    """Return what a plug-in raised, in a line."""
+    return f"{type(error).__name__}: {one_line(str(error))}"
+
+
 class NoOptions(BaseModel):
     """The options of a filter that has none."""
 
@@ -88,8 +93,7 @@ class Filter:
             key = ".".join(map(str, first["loc"]))
             raise ConfigError(f"filter {name!r}: option {key!r}: {first['msg']}") from error
         except PLUGIN_FAILURES as error:
-            reason = f"its options cannot be read: {type(error).__name__}: {one_line(str(error))}"
-            raise PluginError(f"filter {name!r}: {reason}") from error
+            raise PluginError(f"filter {name!r}: its options cannot be read: {describe_raised(error)}") from error
 
     def record_options(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a table with the defaults of the others, as a receipt has them.
@@ -102,8 +106,7 @@ class Filter:
         try:
             values = found.model_dump(mode="json")
         except PLUGIN_FAILURES as error:
-            reason = f"its options cannot be written: {type(error).__name__}: {one_line(str(error))}"
-            raise PluginError(f"filter {name!r}: {reason}") from error
+            raise PluginError(f"filter {name!r}: its options cannot be written: {describe_raised(error)}") from error
         for key, value in found.model_dump().items():
             if not _is_recorded(value, values.get(key)):
                 reason = "not allowed; a receipt has no number beyond 2^53, no nan and no inf"

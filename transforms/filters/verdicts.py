@@ -24,10 +24,10 @@ from schemas.plugins.entry_points import (
     READERS_GROUP,
     Find,
     describe_filter,
+    describe_raised,
     find_filter,
     find_reader,
 )
-from schemas.printing import one_line
 from schemas.reasons import Column, Filtered
 from schemas.tables import FILTER_INPUT
 from transforms.filters.decontamination import Benchmark
@@ -134,8 +134,7 @@ def find_details(name: str, find: Find, documents: pa.RecordBatch) -> pa.Array[A
     except (CppmillError, MemoryError):
         raise
     except PLUGIN_FAILURES as error:
-        reason = f"it raised {type(error).__name__}: {one_line(str(error))}"
-        raise PluginError(f"{_place(name, documents)}: {reason}") from error
+        raise PluginError(f"{_place(name, documents)}: it raised {describe_raised(error)}") from error
     if len(details) != documents.num_rows:
         raise PluginError(f"{_place(name, documents)}: it returned {len(details)} values")
     return details
@@ -172,8 +171,7 @@ def _make(name: str, table: Mapping[str, Any]) -> Find:
     except (CppmillError, MemoryError):
         raise
     except PLUGIN_FAILURES as error:
-        reason = f"it cannot start: {type(error).__name__}: {one_line(str(error))}"
-        raise PluginError(f"{describe_filter(name)}: {reason}") from error
+        raise PluginError(f"{describe_filter(name)}: it cannot start: {describe_raised(error)}") from error
 
 
 def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:

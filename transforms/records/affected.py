@@ -16,8 +16,9 @@ from schemas.digests import canonical_json
 from schemas.errors import IntegrityError
 from schemas.printing import count
 from schemas.reasons import Column
-from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
+from schemas.units import REJECTS_PREFIX
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_columns, withdrawn_in
+from transforms.records.in_toto import products
 from transforms.records.receipts import RECEIPT, check_named, read_receipt
 from transforms.records.record import check_form, read_record, reads_record
 from transforms.records.versions import Versions
@@ -122,8 +123,9 @@ def _documents(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[pa.Table]
     Raises:
         IntegrityError: If a shard is missing, or not the one that the receipt names: it may lack documents.
     """
-    for name in sorted(name for name in receipt["files"] if name.startswith(DOCUMENTS_PREFIX)):
-        check_named(out, receipt, [name])
+    names = products(receipt, "documents")
+    check_named(out, receipt, names)
+    for name in names:
         yield read_columns(out, name)
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from schemas.digests import add_digests, same_json, sha256_json
 from schemas.errors import ConfigError, IntegrityError
-from schemas.ledger import Ledger
+from schemas.ledger import Ledger, Tally
 from schemas.options import RunOptions
 from schemas.printing import count
 from schemas.units import UnitReceipt
@@ -215,19 +214,12 @@ def find_contradictions(receipt: Mapping[str, Any]) -> Iterator[str]:
         *((name, dataset[name], sum(shard[key] for shard in shards)) for name, key in _SUMS.items()),
         *((f"corpus {name}", receipt["corpus"][name], dataset[name]) for name in ("documents", "bytes")),
         *((f"kept {name}", ledger[name]["kept"], dataset[name]) for name in ("documents", "bytes")),
-        *((f"{name} in", ledger[name]["in"], _sum_columns(ledger[name])) for name in ("documents", "bytes")),
+        *((f"{name} in", ledger[name]["in"], Tally.of_columns(ledger[name]).total) for name in ("documents", "bytes")),
         *((f"policy {name}", policy[name], options[name]) for name in ("bos", "eos")),
     ]
     for name, value, found in said:
         if not same_json(value, found):
             yield f"it says {name} {value}, and elsewhere {found}"
-
-
-def _sum_columns(tally: Mapping[str, Any]) -> int:
-    """Return what came in by the other columns of a tally."""
-    reasons = (tally[name].values() for name in ("filtered", "dead"))
-    columns: list[int] = [*(tally[name] for name in ("kept", "empty", "duplicate")), *chain.from_iterable(reasons)]
-    return sum(columns)
 
 
 def check_named(

@@ -13,8 +13,7 @@ from schemas.errors import CppmillError, PluginError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.places import is_remote
-from schemas.plugins.entry_points import PLUGIN_FAILURES, describe_reader, find_reader
-from schemas.printing import one_line
+from schemas.plugins.entry_points import PLUGIN_FAILURES, describe_raised, describe_reader, find_reader
 from schemas.reasons import Dead, Filtered
 from schemas.units import Unit
 from transforms.sources import under_way
@@ -88,7 +87,7 @@ def _iter_other(archive: Archive, file: BinaryIO) -> Iterator[Document]:
             raise DamageError(Dead.CORRUPT, bounded(str(error), _MAX_DETAIL_BYTES)) from error
         except PLUGIN_FAILURES as error:
             place = f"{describe_reader(extension)}, in {display_path(archive.path)}"
-            raise PluginError(f"{place}: {type(error).__name__}: {one_line(str(error))}") from error
+            raise PluginError(f"{place}: {describe_raised(error)}") from error
         archive.count_row()
         archive.grow_row(size)
         yield archive.filtered(name, drop, size) if drop else archive.document(name, bytes(content))

@@ -6,7 +6,7 @@ does not depend on compression must come out the same: schema, numbers of values
 texts and lists of ids, a row is written again, for what may be said of them at all; `prove_shard` looks at the
 statistics of ids. Places and sizes must cover the file from its first byte to its footer, so nothing else is in it.
 
-Fields are numbered as in `parquet.thrift` of Apache Parquet; the encoding is the compact protocol of Apache Thrift.
+Fields are numbered as in `parquet.thrift` of Apache Parquet.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-Struct = dict[int, Any]
-"""A struct of Thrift: values by the number of their field."""
-
-Bytes = bytes | mmap.mmap
+from transforms.storage.thrift import Bytes, Struct, read_struct
 
 _MAGIC = b"PAR1"
 _WRITER = re.compile(rb"parquet-cpp-arrow version \d[\w.+-]*")
@@ -259,75 +256,3 @@ def _read_footer(data: Bytes) -> tuple[Struct, int, int]:
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer, end = read_struct(data, start)
     return footer, start, end
-
-
-def read_struct(data: Bytes, place: int) -> tuple[Struct, int]:
-    r"""Return a struct of the compact protocol that begins at a place, and where it ends.
-
-    Raises:
-        IndexError: If the data end before it.
-        ValueError: If it has a type that the protocol does not have.
-
-    Example:
-        >>> read_struct(b"\x15\x02\x18\x01a\x00", 0)
-        ({1: 1, 2: b'a'}, 6)
-    """
-    fields, number = Struct(), 0
-    while (head := data[place]) != 0:
-        place += 1
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, place = _read_signed(data, place)
-        kind = head & 15
-        if kind in (1, 2):  # a boolean, whose value is its type
-            fields[number] = kind == 1
-        else:
-            fields[number], place = _read_value(data, place, kind)
-    return fields, place + 1
-
-
-def _read_value(data: Bytes, place: int, kind: int) -> tuple[Any, int]:
-    """Return a value of a type, and where it ends."""
-    match kind:
-        case 1 | 2 | 3:  # a boolean of a list, a byte
-            return data[place], place + 1
-        case 4 | 5 | 6:
-            return _read_signed(data, place)
-        case 7:
-            return struct.unpack("<d", data[place : place + 8])[0], place + 8
-        case 8:
-            size, place = _read_number(data, place)
-            return bytes(data[place : place + size]), place + size
-        case 9 | 10:
-            return _read_list(data, place)
-        case 12:
-            return read_struct(data, place)
-    raise ValueError(f"type {kind} at byte {place}")
-
-
-def _read_list(data: Bytes, place: int) -> tuple[list[Any], int]:
-    head, place, values = data[place], place + 1, list[Any]()
-    size = head >> 4
-    if size == 15:
-        size, place = _read_number(data, place)
-    for _ in range(size):
-        value, place = _read_value(data, place, head & 15)
-        values.append(value)
-    return values, place
-
-
-def _read_number(data: Bytes, place: int) -> tuple[int, int]:
-    """Return a number of 7 bits per byte, the lowest first, and where it ends."""
-    number = shift = 0
-    while True:
-        byte = data[place]
-        number |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 128:
-            return number, place
-
-
-def _read_signed(data: Bytes, place: int) -> tuple[int, int]:
-    number, place = _read_number(data, place)
-    return number >> 1 ^ -(number & 1), place

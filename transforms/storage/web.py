@@ -38,9 +38,7 @@ async def try_again(request: ClientRequest, handler: ClientHandlerType) -> Clien
         try:
             response = await handler(request)
             if response.status not in _LATER:
-                if response.status in _ELSEWHERE and not (
-                    response.headers.get("Location") or response.headers.get("URI")
-                ):
+                if _leads_nowhere(response):
                     response.release()
                     raise aiohttp.ClientResponseError(
                         response.request_info, response.history, status=response.status, message="it leads nowhere"
@@ -55,6 +53,11 @@ async def try_again(request: ClientRequest, handler: ClientHandlerType) -> Clien
                 raise
         await asyncio.sleep(pause)
     return await handler(request)
+
+
+def _leads_nowhere(response: ClientResponse) -> bool:
+    """Return whether an answer names another place without saying which."""
+    return response.status in _ELSEWHERE and not (response.headers.get("Location") or response.headers.get("URI"))
 
 
 def fetch(system: Any, path: str) -> bytes:  # noqa: ANN401 - fsspec has no annotations

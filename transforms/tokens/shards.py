@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,9 +62,12 @@ def open_token_shard(run: OutputFolder, shard: TokenShard) -> Iterator[pq.Parque
     Raises:
         IntegrityError: If they are others, or there is no such file.
     """
-    if not run.exists(shard.path):
-        raise IntegrityError(f"{run.where(shard.path)}: missing, and the receipt names it; run `cppmill run` again")
-    with open_shard(run, shard.path, sha256=shard.sha256, remedy="run `cppmill run` again") as file:
+    remedy = "run `cppmill run` again"
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_shard(run, shard.path, sha256=shard.sha256, remedy=remedy))
+        except FileNotFoundError as error:
+            raise IntegrityError(f"{run.where(shard.path)}: missing, and the receipt names it; {remedy}") from error
         yield file
 
 

@@ -19,7 +19,7 @@ from cppmill_core.sentencepiece import MODEL, describe_sentencepiece
 __all__ = ["Source", "check_adopted", "find_source", "program_of", "write_directory"]
 
 _WORDS_PATTERN = "cpp-words-1"
-_PROGRAMS = ("native", "tokenizers")
+_PROGRAMS = (_NATIVE, _TOKENIZERS) = ("native", "tokenizers")
 """What runs a tokenizer of the Hugging Face format, by its manifest."""
 
 _FILES = {HUGGING_FACE: {TOKENIZER, CONFIG, SPECIAL_TOKENS}, SENTENCEPIECE: {MODEL}}
@@ -101,7 +101,7 @@ def write_directory(source: Source, out: Path) -> None:
     digests = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in source.files}
     manifest = {**source.manifest, "files": digests}
     if source.manifest["kind"] == HUGGING_FACE:
-        manifest["run"] = _PROGRAMS[not _is_native(manifest, out)]
+        manifest["run"] = _NATIVE if _is_native(manifest, out) else _TOKENIZERS
     _write_manifest(manifest, out)
 
 
@@ -173,7 +173,7 @@ def _find_false(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
     known |= {"trainer", "profile", "pattern"} if is_built else set()
     yield from (f"it has the key {key!r}" for key in sorted(manifest.keys() - known))
     yield from (f"{name} is no file of such a tokenizer" for name in sorted(manifest["files"].keys() - _FILES[kind]))
-    if kind == HUGGING_FACE and manifest.get("run", _PROGRAMS[0]) not in _PROGRAMS:
+    if kind == HUGGING_FACE and manifest.get("run", _NATIVE) not in _PROGRAMS:
         yield f"its run is {manifest['run']!r}"
     yield from (f"{role} is no role" for role in sorted(manifest.get("roles", {}).keys() - {BOS, EOS}))
     compared = described.keys() - {"roles", *(("tokens", "reserved") if is_built else ())}

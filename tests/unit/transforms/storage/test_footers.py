@@ -8,7 +8,8 @@ import pytest
 
 from schemas.errors import IntegrityError
 from transforms.storage.folder import naming_damage
-from transforms.storage.footers import check_footer, read_struct
+from transforms.storage.footers import check_footer
+from transforms.storage.thrift import read_struct
 
 SCHEMA = pa.schema(
     [
