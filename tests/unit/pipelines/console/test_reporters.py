@@ -16,6 +16,12 @@ from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 
 
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw as on a terminal that moves its cursor, whatever the tests were started on."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
 class Clock:
     """A clock that is set by hand."""
 
