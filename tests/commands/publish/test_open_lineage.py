@@ -7,7 +7,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
 import cppmill as library
@@ -21,6 +20,8 @@ SCHEMAS = Path(__file__).parents[2] / "data" / "open-lineage"
 @pytest.fixture(scope="module")
 def problems():
     """Return what is wrong with an event by the schemas of OpenLineage, and check that each of its facets has one."""
+    from jsonschema import Draft202012Validator, FormatChecker  # compiles 38 grammars; only this file needs them
+
     schemas = [json.loads(file.read_text()) for file in sorted(SCHEMAS.glob("*.json"))]
     registry = Registry().with_resources([(schema["$id"], Resource.from_contents(schema)) for schema in schemas])
 
