@@ -48,7 +48,7 @@ class RunTableOptions(RunExecutionOptions):
     platforms: Annotated[
         PathText | None, Field(examples=["platforms.toml"]), Option(metavar="FILE", default="", places=True)
     ] = None
-    """Also find the platforms of this TOML file, which has their labels, ids from 113 on, and rules to find them."""
+    """Also find the platforms that this TOML file defines: their labels, their ids (113 or higher) and their rules."""
 
     max_dead_fraction: Annotated[Fraction, EXECUTION] = 0.01
     """End with exit code 3 if more than this share of the documents is unreadable or damaged."""

@@ -204,9 +204,11 @@ class IngestOptions(Options):
     """
 
     document_separator: Annotated[
-        str | None, Field(min_length=1, examples=["<|endoftext|>"]), Option(heading=READING.heading, default="none")
+        str | None,
+        Field(min_length=1, examples=["<|endoftext|>"]),
+        Option(heading=READING.heading, metavar="TEXT", default="none"),
     ] = None
-    """Also read `.txt` files, of any size, and cut them into documents at this text.
+    """Also read `.txt` files, of any size, and cut them into documents wherever this text occurs.
 
     No document contains the separator, or a line feed right after it. While there is no separator, the key is left out
     of the canonical form.
@@ -259,7 +261,7 @@ class IngestOptions(Options):
     """
 
     max_rows_per_byte: Annotated[int, Field(ge=1, le=1 << 20), READING] = _BOUNDS["max_rows_per_byte"]
-    """Stop reading a table or archive with more than 262,144 rows or members and more than this many per byte.
+    """Stop reading a table or archive with over 262,144 rows or members and over this many per byte of its size.
 
     The default is left out of the canonical form.
     """

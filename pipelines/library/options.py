@@ -49,7 +49,7 @@ class RunKeys(TypedDict, total=False):
     """Build with your own vocabulary, a folder made by cppmill vocab init (local, gs://… or s3://…)."""
 
     platforms: PlaceText | None
-    """Also find the platforms of this TOML file, which has their labels, ids from 113 on, and rules to find them."""
+    """Also find the platforms that this TOML file defines: their labels, their ids (113 or higher) and their rules."""
 
     max_dead_fraction: float | None
     """End with exit code 3 if more than this share of the documents is unreadable or damaged."""
@@ -136,7 +136,7 @@ class IngestKeys(TypedDict, total=False):
     """Also read files with these extensions, each with a reader from another package (docs/how-to/filters.md)."""
 
     document_separator: str | None
-    """Also read `.txt` files, of any size, and cut them into documents at this text."""
+    """Also read `.txt` files, of any size, and cut them into documents wherever this text occurs."""
 
     content_column: str | None
     """Column or key of the text in Parquet and JSONL."""
@@ -166,7 +166,7 @@ class IngestKeys(TypedDict, total=False):
     """Stop reading an archive that expands to more than this many bytes and more than a hundred times its size."""
 
     max_rows_per_byte: int | None
-    """Stop reading a table or archive with more than 262,144 rows or members and more than this many per byte."""
+    """Stop reading a table or archive with over 262,144 rows or members and over this many per byte of its size."""
 
     max_input_seconds: int | None
     """Stop reading a table or archive that takes longer than this (plus one second per 100 kB of it)."""
