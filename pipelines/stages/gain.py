@@ -88,14 +88,13 @@ def describe_gain(session: Session, documents: Sequence[UnitReceipt], tokens: Se
     if names and after > 0:
         most = ", ".join(f"{name.name} ({name.tokens} tokens, {name.hits:,} times)" for name in names[:_SHOWN])
         yield (
-            f"no id     {len(names):,} names in {looked_at:,} bytes of the new text, which take 3 tokens or more each: "
-            f"{most}"
+            f"no id     {len(names):,} names take 3 tokens or more each in {looked_at:,} bytes of the new text: {most}"
         )
         gain = new.tokens * share / after
         yield (
             f"rebuild   with an id for each of these names: {new.bytes_per_token * gain:.3f} bytes per token of the "
-            f"new text (+{gain - 1:.1%}), by their counts. Only a run with --rebuild-tokenizer measures what a rebuild "
-            "gives; it moves learned ids"
+            f"new text (+{gain - 1:.1%}), computed from how often they occur. Only a run with --rebuild-tokenizer "
+            "measures what a rebuild gives; it moves learned ids"
         )
 
 

@@ -64,7 +64,9 @@ def cursor_lines(found: Mapping[str, Mapping[str, CursorTally]], *, as_json: boo
         return
     heads = ["tokenizer", "cursor", "cursors", "on a border", "same ids", "changed ids", "dropped ids", "dropped bytes"]
     yield from align([heads, *(_cells(line) for line in records)])
-    yield f"changed ids, dropped ids and bytes: {', '.join(PERCENTILES)}"
+    yield "changed ids: the prompt's last ids that differ from the complete text's"
+    yield "dropped ids and bytes: what Tokenizer.stable_prefix removes from the end of the prompt"
+    yield f"numbers in these columns: {', '.join(PERCENTILES)}"
 
 
 def record(name: str, kind: str, tally: CursorTally) -> dict[str, Any]:
