@@ -37,8 +37,9 @@ _SHOWN_NAMESPACES = 6
 _SHOWN_LOCKED = 10
 _SHOWN_SUPERWORDS = 8
 _TABLE_NOTE = (
-    "`kept` includes tokens that another category, another band or `ids.lock` keeps. The columns after it count the "
-    "tokens that each rule cut."
+    "`kept` includes tokens that another category, another band or `ids.lock` (the ids that a release pinned) keeps. "
+    "The columns after it count the tokens that each rule cut; the second `category` counts those that were cut with "
+    "their whole category."
 )
 _CUT_COLUMNS = {"generic": GENERIC_RULES, "rare": {Rule.RARE}, "category": {Rule.CATEGORY}}
 _USE_COLUMN = {"use": {Rule.UNNEEDED}}
@@ -155,7 +156,7 @@ class Findings:
         yield from self._superword_sentences()
         yield from self._left_out_sentences()
         if self.slots.split:
-            yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
+            yield f"Without a fixed id, because the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
         counted = " A hit counts only if its name is neither generic nor rare, nor in another band:" if fallen else ""
         yield f"No token was kept from {fallen:,} of {self._groups()}.{counted}"
@@ -167,10 +168,10 @@ class Findings:
         tokens = self._hits_by_token()
         found, fixed = sum(hits > 0 for hits in tokens.values()), sum(tokens.values())
         hits = sum(_numbers(self.morphemes, "hits"))
-        ratio = f" Morphemes have {hits / fixed:.1f} times as many." if fixed else ""
+        ratio = f" Morphemes have {hits / fixed:.1f} times as many hits." if fixed else ""
         return (
-            f"{self.morphemes_proposed} morphemes have {hits:,} hits. Of {len(tokens):,} proposed fixed tokens, "
-            f"{found:,} were found, with {fixed:,} hits.{ratio}"
+            f"{self.morphemes_proposed} morphemes have {hits:,} hits. Of {count(len(tokens), 'token')} proposed in "
+            f"{self._groups()}, {found:,} were found, with {fixed:,} hits.{ratio}"
         )
 
     def _morpheme_class_sentences(self) -> Iterable[str]:
@@ -235,9 +236,9 @@ class Findings:
     def _slot_sentence(self) -> str:
         slots = self.slots
         return (
-            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}, with their fixed ids. The ids "
-            f"of the other {slots.proposed - slots.kept:,} are used for learned tokens. The build learned "
-            f"{count(slots.learned, 'token')} of two bytes or more."
+            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')} (band `domain`), with their "
+            f"fixed ids. The ids of the other {slots.proposed - slots.kept:,} are used for learned tokens. The build "
+            f"learned {count(slots.learned, 'token')} of two bytes or more."
         )
 
     def _unneeded_sentences(self) -> Iterable[str]:

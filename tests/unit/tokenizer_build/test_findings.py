@@ -85,14 +85,14 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
     "line",
     [
         # CHECK counts once: 900 + 800 + 60 + 4,000 + 90 + 30 + 14 + 3 + 200.
-        "- 129 morphemes have 74,000 hits. Of 13 proposed fixed tokens, 9 were found, with 6,097 hits. Morphemes have "
-        "12.1 times as many.",
+        "- 129 morphemes have 74,000 hits. Of 13 tokens proposed in 9 categories, 9 were found, with 6,097 hits. "
+        "Morphemes have 12.1 times as many hits.",
         "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
         "200 (10.0%, 3 projects).",
         "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
-        "- Kept 3 of 12 candidate library tokens, with their fixed ids. The ids of the other 9 are used for learned "
-        "tokens. The build learned 58,000 tokens of two bytes or more.",
-        "- Not fixed, as the pre-token pattern splits them: `e+`.",
+        "- Kept 3 of 12 candidate library tokens (band `domain`), with their fixed ids. The ids of the other 9 are "
+        "used for learned tokens. The build learned 58,000 tokens of two bytes or more.",
+        "- Without a fixed id, because the pre-token pattern splits them: `e+`.",
         "- No token was kept from 5 of 9 categories. A hit counts only if its name is neither generic nor rare, nor in "
         "another band:",
         "  - `cudnn` (1 proposed): not found",
