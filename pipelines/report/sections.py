@@ -33,7 +33,7 @@ PLOTTED_PROJECTS = 12
 _SHARES = (0.5, 0.9, 0.99, 0.999)
 
 RULES: dict[str, str] = {
-    Rule.USED: "frequent enough for an id, and in fewer documents than a generic word",
+    Rule.USED: "frequent enough for an id, and in too few documents to be a generic word",
     Rule.DISTINCTIVE: "in many documents, but with a shape that generic text does not have, such as capitals",
     Rule.COMPOUND: "in many documents, but made of several words",
     Rule.RARE: "too few hits",
