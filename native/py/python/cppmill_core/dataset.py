@@ -21,6 +21,7 @@ from cppmill_core.batches import digest_columns
 __all__ = ["Dataset", "fingerprint_of"]
 
 _FOOTER = {"tokenizer": b"cppmill.tokenizer", "vocab_size": b"cppmill.vocab_size"}
+_READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,18 +49,26 @@ class Dataset:
     source: Mapping[str, str] | None = None
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Dataset:
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        filesystem: pafs.FileSystem | None = None,
+        *,
+        check_files: bool = False,
+    ) -> Dataset:
         """Read the footers of `part-*.parquet` in a folder, `OUT/tokens` or one of sequences.
 
         Args:
             folder: The folder; a path in `filesystem` if that is given.
             filesystem: Such as `pyarrow.fs.S3FileSystem(…)`; the local one by default.
+            check_files: Read all files, and compare each file's SHA-256 with the receipt or manifest beside the folder.
 
         Raises:
             OSError: If the folder or a file cannot be read.
             InvalidInputError: If there are no such files, or no rows in them.
             CorruptDataError: If a file is damaged, a footer names no tokenizer, or footers name more than one; or if
-                the receipt or manifest beside the folder lists other files, or other numbers of rows.
+                the receipt or manifest beside the folder lists other files, or other numbers of rows. With
+                `check_files` also if a file has another SHA-256, or if nothing beside the folder lists any.
         """
         where = filesystem or pafs.LocalFileSystem()
         infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
@@ -84,7 +93,9 @@ class Dataset:
         counted = dict.fromkeys(names, 0)
         for file_name, _, rows in groups:
             counted[file_name] += rows
-        _check_complete(record, found, counted)
+        listed = _check_complete(record, found, counted)
+        if check_files:
+            _check_files(where, listed, found)
         return cls(
             folder=os.fspath(folder),
             filesystem=where,
@@ -135,27 +146,50 @@ def _record_beside(where: pafs.FileSystem, folder: PurePosixPath) -> tuple[str, 
     return "", {}
 
 
-def _check_complete(record: Mapping[str, Any], folder: PurePosixPath, found: Mapping[str, int]) -> None:
-    """Compare the rows of each file with those that a record lists for the folder, if it lists any.
+def _check_complete(
+    record: Mapping[str, Any], folder: PurePosixPath, found: Mapping[str, int]
+) -> dict[str, Mapping[str, Any]]:
+    """Compare the rows of each file with those that a record lists for the folder, if it lists any; return its lines.
 
     Raises:
         CorruptDataError: Naming the first file that is missing, not listed, or of another number of rows.
     """
     lines = record["dataset"].get("shards") or record.get("files") if record else None
-    listed = {}
+    listed: dict[str, Mapping[str, Any]] = {}
     for line in lines if isinstance(lines, list) else ():
         try:
-            path, rows = PurePosixPath(line["path"]), line["rows"]
+            path, _ = PurePosixPath(line["path"]), line["rows"]
         except (KeyError, TypeError) as error:
             raise CorruptDataError(f"{folder.parent}: its record lists a file without path or rows") from error
         if path.parent.name == folder.name and _is_shard(path.name):
-            listed[path.name] = rows
+            listed[path.name] = line
     for name in sorted(listed.keys() | found.keys()) if listed else ():
-        if listed.get(name) != found.get(name):
+        rows = listed[name]["rows"] if name in listed else None
+        if rows != found.get(name):
             raise CorruptDataError(
-                f"{folder / name}: {_count(found.get(name))}, and the record in {folder.parent} lists "
-                f"{_count(listed.get(name))}; `cppmill verify` tells more. To load some of the files, put these into a "
-                "folder without that record"
+                f"{folder / name}: {_count(found.get(name))}, and the record in {folder.parent} lists {_count(rows)}; "
+                "`cppmill verify` tells more. To load some of the files, put these into a folder without that record"
+            )
+    return listed
+
+
+def _check_files(where: pafs.FileSystem, listed: Mapping[str, Mapping[str, Any]], folder: PurePosixPath) -> None:
+    """Compare the SHA-256 of each file with the one that a record lists.
+
+    Raises:
+        CorruptDataError: Naming the first file that has another one, or the folder if none is listed.
+    """
+    if not listed:
+        raise CorruptDataError(f"{folder}: nothing beside it lists its files, so they cannot be checked")
+    for name, line in listed.items():
+        found = hashlib.sha256()
+        with where.open_input_stream(str(folder / name)) as file:
+            while data := file.read(_READ_BYTES):
+                found.update(data)
+        if found.hexdigest() != line.get("sha256"):
+            raise CorruptDataError(
+                f"{folder / name}: its SHA-256 is {found.hexdigest()}, the record in {folder.parent} lists "
+                f"{line.get('sha256')}; `cppmill verify` tells more"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -149,15 +150,24 @@ def test_files_are_those_that_the_record_lists(dataset: Dataset, tmp_path: Path,
     rows = dict.fromkeys((file for file, _, _ in dataset.groups), 0)
     for file, _, number in dataset.groups:
         rows[file] += number
-    lines = [{"path": f"tokens/{file}", "rows": number} for file, number in rows.items()]
+    lines = [
+        {"path": f"tokens/{file}", "rows": number, "sha256": sha256((folder / file).read_bytes()).hexdigest()}
+        for file, number in rows.items()
+    ]
     record: dict[str, Any] = {"digest": "cd", "dataset": {"digest": "ab"}, "files": {}}
     (record[key] if key else record)["shards" if key else "files"] = lines
 
-    def load() -> int:
+    def load(*, check_files: bool = False) -> int:
         (folder.parent / f"{name}.json").write_text(json.dumps(record))
-        return Loader(folder).dataset.rows
+        return Loader(Dataset.open(folder, check_files=check_files)).dataset.rows
 
+    assert load() == load(check_files=True) == ROWS
+    data = bytearray((last := folder / max(rows)).read_bytes())
+    data[len(data) // 3] ^= 1
+    last.write_bytes(data)
     assert load() == ROWS
+    with pytest.raises(cppmill_core.CorruptDataError, match=f"{last.name}: its SHA-256 is .*, the record in .* lists"):
+        load(check_files=True)
     shutil.copy(folder / min(rows), folder / "part-more.parquet")
     with pytest.raises(cppmill_core.CorruptDataError, match="part-more.parquet: .* rows, and the .* no such file"):
         load()
@@ -171,3 +181,6 @@ def test_files_are_those_that_the_record_lists(dataset: Dataset, tmp_path: Path,
     del lines[0]["path"]
     with pytest.raises(cppmill_core.CorruptDataError, match="lists a file without path or rows"):
         load()
+    (folder.parent / f"{name}.json").unlink()
+    with pytest.raises(cppmill_core.CorruptDataError, match="nothing beside it lists its files"):
+        Dataset.open(folder, check_files=True)
