@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -146,12 +146,11 @@ def find_holdings(versions: Versions, withdrawals: Withdrawals) -> list[Holding]
         elif name != versions.building:
             problem = f"{out.where(RECEIPT)}: there is none, so it may hold any documents"
             found.append(Holding(version=name, receipt="", dataset="", documents=None, problem=problem))
-    before = {(holding.receipt, holding.version): holding.documents for holding in remembered}
-    for number, holding in enumerate(found):
-        known = before.get((holding.receipt, holding.version))
-        if known is not None and holding.documents is None:
-            found[number] = replace(holding, documents=known)
-        elif known is not None and holding.documents is not None and holding.documents < known:
+    found = [_as_remembered(holding, remembered) if holding.documents is None else holding for holding in found]
+    before = {(holding.receipt, holding.version): holding.documents or 0 for holding in remembered}
+    for holding in found:
+        known = before.get((holding.receipt, holding.version), 0)
+        if holding.documents is not None and holding.documents < known:
             raise IntegrityError(
                 f"{versions.folder.where(WITHDRAWN)}: it names {holding.documents} documents of {holding.version}, "
                 f"and {AFFECTED} remembers {known}; entries were lost, so restore the list"
@@ -159,6 +158,13 @@ def find_holdings(versions: Versions, withdrawals: Withdrawals) -> list[Holding]
     there = {(holding.receipt, holding.version) for holding in found}
     gone = (holding for holding in remembered if (holding.receipt, holding.version) not in there)
     return sorted([*found, *gone], key=lambda holding: holding.version)
+
+
+def _as_remembered(holding: Holding, remembered: Sequence[Holding]) -> Holding:
+    """Return what is remembered of a version that cannot be looked at, if one version of its name is remembered."""
+    named = [before for before in remembered if before.version == holding.version]
+    known = [before for before in named if before.receipt == holding.receipt] or named
+    return replace(known[0], is_there=True, problem=holding.problem) if len(known) == 1 else holding
 
 
 def _hold(out: OutputFolder, name: str, withdrawals: Withdrawals) -> Holding:

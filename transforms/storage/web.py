@@ -38,21 +38,35 @@ async def try_again(request: ClientRequest, handler: ClientHandlerType) -> Clien
         try:
             response = await handler(request)
             if response.status not in _LATER:
-                if _leads_nowhere(response):
-                    response.release()
-                    raise aiohttp.ClientResponseError(
-                        response.request_info, response.history, status=response.status, message="it leads nowhere"
-                    )
-                if response.status == _PARTIAL:
-                    await response.read()  # kept for the caller, who reads a range as a whole too
-                return response
+                return await _checked(request, response)
             pause = max(pause, _asked_pause(response))
             response.close()
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
             if isinstance(error, _CHOSEN):
                 raise
         await asyncio.sleep(pause)
-    return await handler(request)
+    return await _checked(request, await handler(request))
+
+
+async def _checked(request: ClientRequest, response: ClientResponse) -> ClientResponse:
+    """Return an answer, unless it would be taken for a file that it is not.
+
+    Raises:
+        aiohttp.ClientResponseError: If it is not the file that was asked for.
+    """
+    message = ""
+    if _leads_nowhere(response):
+        message = "it leads nowhere"
+    elif response.status == _PARTIAL and "Range" not in request.headers:
+        message = "it is a part of the file, and the whole was asked for"
+    if message:
+        response.release()
+        raise aiohttp.ClientResponseError(
+            response.request_info, response.history, status=response.status, message=message
+        )
+    if response.status == _PARTIAL:
+        await response.read()  # kept for the caller, who reads a range as a whole too
+    return response
 
 
 def _leads_nowhere(response: ClientResponse) -> bool:

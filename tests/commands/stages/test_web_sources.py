@@ -204,6 +204,16 @@ def test_what_a_web_server_refuses_is_not_said_to_be_absent(tmp_path, status):
         cppmill.run(f"{place}/a.cpp", out=tmp_path / "out")
 
 
+def test_a_part_of_a_file_that_was_not_asked_for_is_not_the_file(tmp_path):
+    class Partial(Quiet):
+        def send_response(self, code, message=None):
+            super().send_response(206 if code == 200 else code, message)
+
+    (tmp_path / "a.cpp").write_text("int a;")
+    with served(Partial, tmp_path) as place, pytest.raises(cppmill.CppmillError, match=f"{place}/a.cpp: .*206.* part"):
+        cppmill.run(f"{place}/a.cpp", out=tmp_path / "out")
+
+
 @pytest.mark.parametrize("name", ["numpy.tar", "numpy/core/numpy/npy_common.h", "rows.jsonl"])
 def test_a_body_that_ends_early_names_the_file(run, folder, tmp_path, name):
     class Short(Quiet):

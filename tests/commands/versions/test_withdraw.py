@@ -98,6 +98,7 @@ def affected(store, cppmill, *, check=True):
     done = cppmill("affected", store.place, "--json", check=check)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     verdicts = {line["place"]: (line["verdict"], line["documents"]) for line in found if "place" in line}
+    assert len(verdicts) == sum("place" in line for line in found), "a version is named twice"
     return verdicts, done.stdout + done.stderr
 
 
@@ -135,6 +136,7 @@ def test_a_version_that_cannot_be_looked_at_is_not_called_free_of_withdrawn_docu
 
 def test_a_version_whose_receipt_is_lost_is_not_called_free_of_withdrawn_documents(withdrawn, cppmill):
     (withdrawn.out("v000001") / "receipt.json").unlink()
+    assert affected(withdrawn, cppmill)[0]["v000001"] == ("affected", 1)  # as it was remembered
     (withdrawn.place / "affected.json").unlink()
     assert affected(withdrawn, cppmill)[0]["v000001"] == ("not known", None)
 
