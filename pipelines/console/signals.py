@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 GRACE_SECONDS = 1.5
 
@@ -124,9 +124,11 @@ class _Stop:
     def _raise(self, number: int, _frame: FrameType | None) -> None:
         """Stop the main thread on the first signal; the watcher handles any other."""
         if self.first is None:
-            self.first = signal.Signals(number)
             logging.disable()  # errors elsewhere are consequences of the stop
             threading.excepthook = lambda _: None
+            if sys.stderr is not None:
+                sys.stderr = cast("TextIO", _OfMainThread(sys.stderr))
+            self.first = signal.Signals(number)
             raise KeyboardInterrupt
 
     def _watch(self, reading: int) -> None:
@@ -163,6 +165,20 @@ class _Stop:
             last.start()
             last.join(_STEP_SECONDS)
         os._exit(128 + number)
+
+
+class _OfMainThread:
+    """An error stream without what other threads write, such as a traceback that Beam prints."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - anything that a stream has
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        is_main = threading.current_thread() is threading.main_thread()
+        return self._stream.write(text) if is_main else len(text)
 
 
 def _name(number: signal.Signals) -> str:

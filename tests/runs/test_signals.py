@@ -39,6 +39,19 @@ READY = "reporter.note('ready')"
 BODIES = {
     "sleeps": f"{READY}; time.sleep(600)",
     "holds a lock": f"lock = threading.Lock(); lock.acquire(); {READY}; lock.acquire()",
+    "has a thread that complains": f"""
+    from pipelines.console.signals import is_stopping
+    def complain():
+        while not is_stopping():
+            time.sleep(0.01)
+        print("Traceback (most recent call last):", file=sys.stderr)
+        complained.set()
+    complained = threading.Event()
+    threading.Thread(target=complain, daemon=True).start(); {READY}
+    try:
+        time.sleep(600)
+    finally:
+        complained.wait()""",
     "is in a native call": f"{READY}; hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
     "has other threads": f"threading.Thread(target=time.sleep, args=(600,)).start(); {READY}; time.sleep(600)",
     "swallows the interrupt": f"""{READY}
