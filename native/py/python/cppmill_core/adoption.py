@@ -22,6 +22,9 @@ _WORDS_PATTERN = "cpp-words-1"
 _PROGRAMS = (_NATIVE, _TOKENIZERS) = ("native", "tokenizers")
 """What runs a tokenizer of the Hugging Face format, by its manifest."""
 
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading files that are not laid out as those of a tokenizer ends in."""
+
 _FILES = {HUGGING_FACE: {TOKENIZER, CONFIG, SPECIAL_TOKENS}, SENTENCEPIECE: {MODEL}}
 
 
@@ -84,7 +87,10 @@ def find_source(path: str | os.PathLike[str], *, allow_lossy: bool = False) -> S
     beside = [name for name in (CONFIG, SPECIAL_TOKENS) if (file.parent / name).is_file()]
     files = {TOKENIZER: file, **{name: file.parent / name for name in beside}}
     rules = read_rules(file)
-    described = describe_hugging_face(file, rules, allow_lossy=allow_lossy)
+    try:
+        described = _describe_rules(file, rules, allow_lossy=allow_lossy)
+    except _MALFORMED as error:
+        raise CorruptDataError(f"{file}: not laid out as the file of a tokenizer ({error!r})") from error
     cuts = bool(rules.get("truncation") or rules.get("padding"))
     return Source(files, described, leaves_out_nfc=puts_in_nfc(rules) and not allow_lossy, cuts=cuts)
 
@@ -154,7 +160,7 @@ def check_adopted(folder: Path, manifest: Mapping[str, Any]) -> None:
     """
     try:
         problem = next(_find_false(folder, manifest), None)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except _MALFORMED as error:
         raise CorruptDataError(f"{folder}: its files are not laid out as those of a tokenizer ({error!r})") from error
     if problem:
         raise CorruptDataError(f"{folder / MANIFEST}: {problem}; restore the directory, or adopt the tokenizer again")
@@ -198,8 +204,12 @@ def _describe(folder: Path, kind: str, *, allow_lossy: bool) -> dict[str, Any]:
     if kind == SENTENCEPIECE:
         model = folder / MODEL
         return describe_sentencepiece(model.read_bytes(), where=str(model), allow_lossy=allow_lossy)
-    rules = read_rules(folder / TOKENIZER)
+    return _describe_rules(folder / TOKENIZER, read_rules(folder / TOKENIZER), allow_lossy=allow_lossy)
+
+
+def _describe_rules(file: Path, rules: Mapping[str, Any], *, allow_lossy: bool) -> dict[str, Any]:
+    """Return the manifest of a `tokenizer.json`, whose ids are whole numbers."""
     vocab: Mapping[str, int] = rules["model"]["vocab"]
     if any(type(id_) is not int for id_ in vocab.values()):
         raise ValueError("an id is no whole number")
-    return describe_hugging_face(folder / TOKENIZER, rules, allow_lossy=allow_lossy)
+    return describe_hugging_face(file, rules, allow_lossy=allow_lossy)

@@ -252,7 +252,18 @@ def surrounding_tokens(file: Path) -> dict[str, int]:
 def _without_words(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rules of a tokenizer that has no tokens."""
     empty = {"type": "BPE", "vocab": {}, "merges": []}
-    return {"version": rules["version"], "model": empty, "added_tokens": []}
+    version = {name: rules[name] for name in ("version",) if name in rules}
+    return {**version, "model": empty, "added_tokens": []}
+
+
+def _without_special(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rules of a tokenizer whose model has no special tokens.
+
+    With `ignore_merges`, a word with the characters of one would become it.
+    """
+    special = {token["content"] for token in rules["added_tokens"] if token["special"]}
+    vocab = {token: id_ for token, id_ in rules["model"]["vocab"].items() if token not in special}
+    return {**rules, "model": {**rules["model"], "vocab": vocab}}
 
 
 def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]:
@@ -276,7 +287,7 @@ class WordSegmenter:
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
         """Make a segmenter from a `tokenizer.json`."""
-        tokenizer = open_tokenizer(json.dumps(rules))
+        tokenizer = open_tokenizer(json.dumps(_without_special(rules)))
         self._pre_tokenizer, self._model = tokenizer.pre_tokenizer, tokenizer.model
         self._finder = open_tokenizer(json.dumps({**_without_words(rules), "added_tokens": rules["added_tokens"]}))
         self._finder.encode_special_tokens = True

@@ -394,6 +394,63 @@ def test_words_that_are_tokens_are_not_merged_with_ignore_merges(peer: Peer, tmp
     assert 3000 in adopted.encode(texts[0]).to_pylist() and adopted.encode(texts[1]).to_pylist() == [3001]
 
 
+@pytest.mark.parametrize("steps", ["gpt4", "unknown"])
+def test_words_that_are_special_tokens_are_text_with_ignore_merges(steps: str, tmp_path: Path) -> None:
+    made = bytes_alone([])
+    made.pre_tokenizer = byte_level(steps)
+    rules = json.loads(made.to_str())
+    rules["model"] |= {"ignore_merges": True, "vocab": rules["model"]["vocab"] | {"Ġendoftext": 256}}
+    (first,) = rules["added_tokens"]
+    rules["added_tokens"] = [first | {"id": 257}, first | {"id": 256, "content": "Ġendoftext"}]
+    adopted = adopt(tmp_path, rules)
+    assert adopted.control_id("Ġendoftext") == 256
+    assert adopted.decode(adopted.encode("the endoftext")) == b"the endoftext"
+
+
+COMMENTS = ["#version a", "#version: 0.2"]
+
+
+@pytest.mark.parametrize("line", COMMENTS)
+def test_a_merge_that_tokenizers_takes_for_a_comment_is_none(line: str, tmp_path: Path) -> None:
+    rules = json.loads(bytes_alone([]).to_str())
+    words = ["#version"[:length] for length in range(2, 9)]
+    for word in [*words, "#versiona"]:
+        rules["model"]["vocab"][word] = rules["added_tokens"][0]["id"]
+        rules["added_tokens"][0]["id"] += 1
+    rules["model"]["merges"] = [f"{word[:-1]} {word[-1]}" for word in words] + [line]
+    made, adopted = Peer.from_str(json.dumps(rules)), adopt(tmp_path, rules)
+    assert adopted.encode("#versiona").to_pylist() == made.encode("#versiona", add_special_tokens=False).ids
+
+
+def test_a_file_without_a_version_is_one_of_the_present_version(peer: Peer, tmp_path: Path) -> None:
+    rules = json.loads(peer.to_str())
+    del rules["version"]
+    assert adopt(tmp_path, rules).encode("int x;").to_pylist() == peer.encode("int x;", add_special_tokens=False).ids
+
+
+def break_id(rules: Any) -> None:
+    rules["model"]["vocab"]["!"] = "3"
+
+
+def break_token(rules: Any) -> None:
+    del rules["added_tokens"][0]["special"]
+
+
+def break_steps(rules: Any) -> None:
+    rules["pre_tokenizer"] = ["ByteLevel"]
+
+
+@pytest.mark.parametrize("change", [break_id, break_token, break_steps])
+def test_a_file_that_is_not_laid_out_as_a_tokenizer_is_refused(
+    change: Callable[[Any], None], peer: Peer, tmp_path: Path
+) -> None:
+    rules = json.loads(peer.to_str())
+    change(rules)
+    (tmp_path / "in.json").write_text(json.dumps(rules))
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"in\.json: not laid out as the file of a tokenizer"):
+        find_source(tmp_path / "in.json")
+
+
 @pytest.mark.parametrize(
     ("token", "said"),
     [

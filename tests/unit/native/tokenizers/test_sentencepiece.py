@@ -232,6 +232,22 @@ def test_a_file_that_is_not_a_model_is_refused_by_its_name(data: bytes) -> None:
         read_model(data, where="other")
 
 
+OF_ANOTHER_WIRE_TYPE = {
+    "the type of a piece": b"\x0a\x06\x0a\x01a\x1a\x013",
+    "the text of a piece": b"\x0a\x08\x0a\x01a\x0dzzzz",
+    "a normaliser's flag": b"\x0a\x03\x0a\x01a\x1a\x04\x18\x01\x1a\x00",
+    "a trainer's flag": b"\x0a\x03\x0a\x01a\x12\x04\x9a\x02\x01x",
+    "a message": b"\x0a\x03\x0a\x01a\x18\x01",
+}
+"""Fields that protobuf leaves out, and so the `sentencepiece` package too."""
+
+
+@pytest.mark.parametrize("name", OF_ANOTHER_WIRE_TYPE)
+def test_a_field_of_another_wire_type_is_refused(name: str) -> None:
+    with pytest.raises(cppmill_core.CorruptDataError, match="wire type"):
+        read_model(OF_ANOTHER_WIRE_TYPE[name], where="other")
+
+
 def test_rewriting_with_the_same_pieces_keeps_every_byte(folder: Path) -> None:
     data = (folder / "tokenizer.model").read_bytes()
     assert rewrite_pieces(data, lambda _, piece: piece) == data

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::file::{AddedToken, Merge, TokenizerFile};
+use super::file::{AddedToken, COMMENT, Merge, TokenizerFile};
 use super::{foreign, template};
 use crate::digest::sha256_hex;
 use crate::pattern::Pattern;
@@ -137,8 +137,8 @@ pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
     Ok(artifact)
 }
 
-/// Checks what `tokenizers` would not read: another version, merges of two forms, settings that are neither true nor
-/// false.
+/// Checks what `tokenizers` would not read: another version, merges of two forms, or one that it takes for a comment,
+/// settings that are neither true nor false.
 fn check_form(file: &TokenizerFile) -> std::result::Result<(), String> {
     if let Some(version) = file.version.as_deref().filter(|version| *version != VERSION) {
         return Err(format!("its version is {version:?}, and `tokenizers` knows {VERSION:?}"));
@@ -146,6 +146,9 @@ fn check_form(file: &TokenizerFile) -> std::result::Result<(), String> {
     let pairs = file.model.merges.iter().filter(|merge| matches!(merge, Merge::Pair(..))).count();
     if pairs > 0 && pairs < file.model.merges.len() {
         return Err("some merges are pairs and some are strings".into());
+    }
+    if let Some(rank) = file.model.merges.iter().position(Merge::is_comment) {
+        return Err(format!("merge {rank} begins with {COMMENT:?}, and `tokenizers` leaves out such a line"));
     }
     let flags = ["fuse_unk", "byte_fallback", "ignore_merges"];
     match flags.iter().find(|name| file.model.setting(name).is_some_and(|value| !value.is_boolean())) {

@@ -66,7 +66,15 @@ pub(super) enum Merge {
     Line(String),
 }
 
+/// How a merge that is one string begins if `tokenizers` leaves it out: as the first line of a `merges.txt`.
+pub(super) const COMMENT: &str = "#version";
+
 impl Merge {
+    /// Whether `tokenizers` leaves it out.
+    pub(super) fn is_comment(&self) -> bool {
+        matches!(self, Self::Line(line) if line.starts_with(COMMENT))
+    }
+
     pub(super) fn parts(&self) -> Option<(&str, &str)> {
         match self {
             Self::Pair(left, right) => Some((left, right)),

@@ -7,7 +7,7 @@ Only the fields that determine tokens are read; rewriting a model keeps the byte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -27,6 +27,13 @@ _WIDTHS = {1: 8, 5: 4}
 
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _TEXT, _TYPE = 1, 3
+
+_WIRES: dict[int, dict[int, int]] = {
+    _PIECES: {_TEXT: _BYTES, _TYPE: _VARINT},
+    _TRAINER: {3: _VARINT, 24: _VARINT, 35: _VARINT, 44: _BYTES},
+    _NORMALIZER: {1: _BYTES, 2: _BYTES, 3: _VARINT, 4: _VARINT, 5: _VARINT},
+}
+"""The wire types of the fields that are read, by message: protobuf leaves out a field of another wire type."""
 
 Value = int | bytes
 Field = tuple[int, int, Value]
@@ -102,6 +109,8 @@ def read_model(data: bytes, *, where: str) -> Model:
     """
     try:
         fields = list(_fields(data))
+        if any(wire != _BYTES for number, wire, _ in fields if number in _WIRES):
+            raise ValueError("a message has another wire type")
         pieces = tuple(_piece(_as_bytes(value)) for number, _, value in fields if number == _PIECES)
         trainer, normalizer = ({}, {}) if not pieces else (_merged(fields, _TRAINER), _merged(fields, _NORMALIZER))
         model = replace(
@@ -140,7 +149,7 @@ def rewrite_pieces(data: bytes, change: Callable[[int, Piece], Piece]) -> bytes:
 
 
 def _piece(data: bytes) -> Piece:
-    fields = {number: value for number, _, value in _fields(data)}
+    fields = _last_values([data], _PIECES)
     return Piece(_as_bytes(fields.get(_TEXT, b"")).decode(), PieceType(int(fields.get(_TYPE, PieceType.NORMAL))))
 
 
@@ -155,8 +164,22 @@ def _rewritten(data: bytes, piece: Piece) -> bytes:
 
 def _merged(fields: list[Field], message: int) -> dict[int, Value]:
     """Return the last value of each field of an embedded message, by number."""
-    parts = (_as_bytes(data) for at, _, data in fields if at == message)
-    return {number: value for data in parts for number, _, value in _fields(data)}
+    return _last_values((_as_bytes(data) for at, _, data in fields if at == message), message)
+
+
+def _last_values(parts: Iterable[bytes], message: int) -> dict[int, Value]:
+    """Return the last value of each field in the parts of a message, by number.
+
+    Raises:
+        ValueError: A field that is read has another wire type, so the `sentencepiece` package would not read it.
+    """
+    found: dict[int, Value] = {}
+    for data in parts:
+        for number, wire, value in _fields(data):
+            if wire != _WIRES[message].get(number, wire):
+                raise ValueError(f"field {message}.{number} has the wire type {wire}")
+            found[number] = value
+    return found
 
 
 def _as_bytes(value: Value) -> bytes:
