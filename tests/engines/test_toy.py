@@ -16,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 from pipelines.engines.cache import engine_path
+from schemas.digests import canonical_json
 from tests.engines import toy_programs as programs
+from tests.signing import seal
 
 CODE = "import sys; sys.path.append({site!r}); from cppmill_core.toy.train import main; main()"
 SIZE = ("--size", "16x1", "--length", "64", "--documents", "2", "--rows", "8", "--threads", "1", "--rate", "0.01")
@@ -168,7 +170,8 @@ def test_a_held_out_run_that_kept_the_tokenizer_is_accepted(
     shutil.copytree(held_out, kept)
     receipt = json.loads((kept / "receipt.json").read_bytes())
     receipt["tokenizer"].update(kept=True, revision="1.0")
-    (kept / "receipt.json").write_text(json.dumps(receipt))
+    seal(receipt)
+    (kept / "receipt.json").write_bytes(canonical_json(receipt))
     folder = tmp_path / "model"
     in_torch(programs.train_model, run.out, "--held-out", kept, "--model", folder, *SIZE, "--steps", "1")
     assert json.loads((folder / "result.json").read_bytes())["bits_per_byte"] > 0

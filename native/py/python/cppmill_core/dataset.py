@@ -20,6 +20,14 @@ from cppmill_core.batches import digest_columns
 
 __all__ = ["Dataset", "fingerprint_of"]
 
+_ADVICE = (
+    "`cppmill verify` tells more, and the command that wrote the record writes it again. To load the files without it, "
+    "put them into a folder without that record"
+)
+
+_FORMATS = ("cppmill-receipt-", "cppmill-export-")
+"""How the formats of records begin."""
+
 _FOOTER = {"tokenizer": b"cppmill.tokenizer", "vocab_size": b"cppmill.vocab_size"}
 _READ_BYTES = 1 << 20
 
@@ -67,8 +75,9 @@ class Dataset:
             OSError: If the folder or a file cannot be read.
             InvalidInputError: If there are no such files, or no rows in them.
             CorruptDataError: If a file is damaged, a footer names no tokenizer, or footers name more than one; or if
-                the receipt or manifest beside the folder lists other files, or other numbers of rows. With
-                `check_files` also if a file has another SHA-256, or if nothing beside the folder lists any.
+                the receipt or manifest beside the folder is damaged, or lists other files, other numbers of rows, or
+                another tokenizer. With `check_files` also if a file has another SHA-256, or if nothing beside the
+                folder lists any.
         """
         where = filesystem or pafs.LocalFileSystem()
         infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
@@ -94,6 +103,12 @@ class Dataset:
         for file_name, _, rows in groups:
             counted[file_name] += rows
         listed = _check_complete(record, found, counted)
+        if record and record["tokenizer"]["digest"] != tokenizer:
+            said = record["tokenizer"]["digest"]
+            raise CorruptDataError(
+                f"{folder}: the files name the tokenizer {tokenizer}, and the {name} beside the folder {said}; "
+                f"{_ADVICE}"
+            )
         if check_files:
             _check_files(where, listed, found)
         return cls(
@@ -134,16 +149,44 @@ def fingerprint_of(groups: Sequence[tuple[str, int, int]]) -> str:
 
 
 def _record_beside(where: pafs.FileSystem, folder: PurePosixPath) -> tuple[str, dict[str, Any]]:
-    """Return what kind of record is beside a folder, and the record: a receipt, a manifest, or nothing."""
+    """Return what kind of record is beside a folder, and the record: a receipt, a manifest, or nothing.
+
+    Raises:
+        CorruptDataError: If there is one that is damaged.
+    """
     for name in ("receipt", "manifest"):
-        try:
-            with where.open_input_stream(f"{folder.parent}/{name}.json") as file:
-                record: dict[str, Any] = json.loads(file.read())
-            _ = record["dataset"]["digest"], record["digest"]
-        except (OSError, ValueError, KeyError, TypeError):
+        path = f"{folder.parent}/{name}.json"
+        if where.get_file_info(path).type == pafs.FileType.NotFound:
             continue
+        with where.open_input_stream(path) as file:
+            data = file.read()
+        try:
+            record: dict[str, Any] = json.loads(data)
+            if _is_foreign(record):
+                continue
+            _ = record["dataset"]["digest"], record["tokenizer"]["digest"]
+            is_intact = _digest_without(data, record["digest"]) == record["digest"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptDataError(f"{path}: damaged ({type(error).__name__}: {error}); {_ADVICE}") from error
+        if not is_intact:
+            raise CorruptDataError(f"{path}: its content does not have its digest, {record['digest']}; {_ADVICE}")
         return name, record
     return "", {}
+
+
+def _is_foreign(record: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Return whether a file is the record of something else, which has its name."""
+    if not isinstance(record, dict):
+        return True
+    return not (str(record.get("format")).startswith(_FORMATS) or {"dataset", "digest"} <= record.keys())
+
+
+def _digest_without(data: bytes, digest: str) -> str:
+    """Return the SHA-256 of canonical JSON without the key `digest`, which has this value."""
+    entry = b'"digest":' + json.dumps(digest).encode()
+    before, _, after = data.rpartition(entry)
+    rest = before + after.removeprefix(b",") if before.endswith(b"{") else before.removesuffix(b",") + after
+    return hashlib.sha256(rest).hexdigest()
 
 
 def _check_complete(
@@ -168,7 +211,7 @@ def _check_complete(
         if rows != found.get(name):
             raise CorruptDataError(
                 f"{folder / name}: {_count(found.get(name))}, and the record in {folder.parent} lists {_count(rows)}; "
-                "`cppmill verify` tells more. To load some of the files, put these into a folder without that record"
+                f"{_ADVICE}"
             )
     return listed
 

@@ -16,6 +16,7 @@ from cppmill_core.order.steps import History, Leg, Stretch, read_legs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.digests import canonical_json, sha256_json
 from tests.token_shards import FILES, ROWS, write_shards
 
 Made = list[tuple[int, int, int]]
@@ -138,10 +139,45 @@ def test_steps_that_are_none_are_refused(dataset: Dataset) -> None:
 def test_a_position_names_the_record_beside_the_files(dataset: Dataset, tmp_path: Path, name: str) -> None:
     assert Loader(dataset).state_dict()["source"] is None
     folder = shutil.copytree(dataset.folder, tmp_path / "out" / "tokens")
-    (tmp_path / "out" / f"{name}.json").write_text(json.dumps({"digest": "cd", "dataset": {"digest": "ab"}}))
-    assert Loader(folder).state_dict()["source"] == {"dataset": "ab", name: "cd"}
-    (tmp_path / "out" / f"{name}.json").write_text("[]")
-    assert Loader(folder).state_dict()["source"] is None
+    file, digest = tmp_path / "out" / f"{name}.json", write_record(tmp_path / "out", name, record_of(dataset))
+    assert Loader(folder).state_dict()["source"] == {"dataset": "ab", name: digest}
+    for other in ([], {"format": "other-1"}):
+        file.write_text(json.dumps(other))
+        assert Loader(folder).state_dict()["source"] is None
+
+
+def record_of(dataset: Dataset, **more: Any) -> dict[str, Any]:
+    return {
+        "format": "cppmill-receipt-1",
+        "dataset": {"digest": "ab"},
+        "tokenizer": {"digest": dataset.tokenizer},
+        **more,
+    }
+
+
+def write_record(folder: Path, name: str, record: dict[str, Any]) -> str:
+    """Write a record with its digest, which is returned."""
+    digest = sha256_json(record)
+    (folder / f"{name}.json").write_bytes(canonical_json({**record, "digest": digest}))
+    return digest
+
+
+@pytest.mark.parametrize("name", ["receipt", "manifest"])
+def test_a_record_that_is_damaged_is_not_passed_over(dataset: Dataset, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(dataset.folder, tmp_path / "out" / "tokens")
+    write_record(folder.parent, name, record_of(dataset))
+    file = folder.parent / f"{name}.json"
+    data = file.read_bytes()
+    damaged = [b"", data[:-1], data.replace(b'"ab"', b'"ac"'), data.replace(b"-receipt-", b"-receips-")]
+    damaged += [data.replace(b'"dataset"', b'"datasex"'), data.replace(b'"tokenizer"', b'"tokenizes"')]
+    for found in damaged:
+        assert found != data
+        file.write_bytes(found)
+        with pytest.raises(cppmill_core.CorruptDataError, match=f"{name}.json: (damaged|its content does not)"):
+            Loader(folder)
+    write_record(folder.parent, name, record_of(dataset, tokenizer={"digest": "0" * 64}))
+    with pytest.raises(cppmill_core.CorruptDataError, match=f"and the {name} beside the folder 0000"):
+        Loader(folder)
 
 
 @pytest.mark.parametrize(("name", "key"), [("receipt", "dataset"), ("manifest", "")])
@@ -154,11 +190,11 @@ def test_files_are_those_that_the_record_lists(dataset: Dataset, tmp_path: Path,
         {"path": f"tokens/{file}", "rows": number, "sha256": sha256((folder / file).read_bytes()).hexdigest()}
         for file, number in rows.items()
     ]
-    record: dict[str, Any] = {"digest": "cd", "dataset": {"digest": "ab"}, "files": {}}
+    record = record_of(dataset, files={})
     (record[key] if key else record)["shards" if key else "files"] = lines
 
     def load(*, check_files: bool = False) -> int:
-        (folder.parent / f"{name}.json").write_text(json.dumps(record))
+        write_record(folder.parent, name, record)
         return Loader(Dataset.open(folder, check_files=check_files)).dataset.rows
 
     assert load() == load(check_files=True) == ROWS
