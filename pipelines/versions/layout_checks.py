@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 
+from configs.own_platforms import recorded_platforms
 from pipelines.versions.name_checks import check_names
 from schemas.digests import parse_json, same_json, sha256_file
+from schemas.errors import ConfigError
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions, RunOptions
 from schemas.plugins.entry_points import READERS_GROUP
@@ -32,7 +34,7 @@ from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, document
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, withdrawn_in
 from transforms.records.checks.unit_checks import RunUnits
 from transforms.records.code import code_versions, is_installed, names_versions
-from transforms.records.platforms import has_own_platforms
+from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import RECEIPT
 from transforms.scan.kinds import PARTS, Family
 from transforms.scan.tables import merged_schema, partial_schema
@@ -197,6 +199,20 @@ def _check_options(run: RunUnits) -> Iterator[str]:
             yield f"{where}: its options of {name} are not in the form in which a run writes them"
     if not has_own_platforms(run.receipt) and run.receipt["platform_vocab"]["digest"] != sha256_file(PUBLISHED):
         yield f"{where}: its platform vocabulary is not the one of this version, and none of the user's own"
+    if has_own_platforms(run.receipt) and PLATFORM_VOCAB in run.files:
+        yield from _check_own_platforms(run)
+
+
+def _check_own_platforms(run: RunUnits) -> Iterator[str]:
+    """Check that a vocabulary with platforms of the user's own is the one that their tables give."""
+    where, data = run.out.where(PLATFORM_VOCAB), run.out.read_bytes(PLATFORM_VOCAB)
+    try:
+        expected = recorded_platforms(data, where=where).vocab
+    except ConfigError as error:
+        yield str(error)
+        return
+    if data != expected:
+        yield f"{where}: its labels are not those of this version with those of its own tables"
 
 
 def _schema(name: str, ingest: Mapping[str, Any]) -> pa.Schema | None:

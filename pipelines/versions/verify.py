@@ -13,7 +13,7 @@ import cppmill_core
 from configs import VOCABULARY
 from configs.platforms import published_platforms
 from pipelines.console.progress import Reporter, Reporters
-from pipelines.stages.platforms import make_detect
+from pipelines.stages.platforms import made_platforms, make_detect
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
@@ -81,9 +81,17 @@ def verify(
         threads=os.cpu_count() or 1,
         reencode=reencode,
         on_shard=partial(_report_shard, reporter or Reporters()),
-        detect=make_detect(published_platforms().rules, 1),
+        detect=make_detect(_rules(folder), 1),
     )
     return _verify_run(folder, reading, published=published)
+
+
+def _rules(folder: OutputFolder) -> str:
+    """Return the rules by which the platforms of a run are found; those of cppmill if its own cannot be read."""
+    try:
+        return made_platforms(folder).rules
+    except (ConfigError, OSError):
+        return published_platforms().rules
 
 
 def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> list[str]:

@@ -15,7 +15,9 @@ from pipelines.console.progress import Reporters
 from pipelines.stages.ingest import second_pass
 from pipelines.stages.session import open_session
 from pipelines.versions.retokenize import Request, retokenize
+from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_json
+from tests.signing import rewrite, sign_again
 from transforms.records.receipts import RECEIPT
 
 OWN = """
@@ -92,6 +94,36 @@ def test_the_receipt_and_out_have_the_vocabulary(platforms_run, cppmill):
     assert platforms_run.receipt["files"][file.name] == digest
     assert cppmill_core.platform_vocab(file).labels[116] == ("board", "devkit")
     assert cppmill("verify", platforms_run.out).returncode == 0
+
+
+def exchange_labels(vocab):
+    ids = vocab["categories"]["gpu"]
+    ids["cuda"], ids["hip"] = ids["hip"], ids["cuda"]
+
+
+def rename_a_label(vocab):
+    vocab["categories"]["os"]["zenon"] = vocab["categories"]["os"].pop("zenos")
+
+
+def give_other_evidence(vocab):
+    vocab["own"]["os"]["zenos"]["identifiers"] = ["__OTHER__"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (exchange_labels, "its labels are not those of this version with those of its own tables"),
+        (rename_a_label, "its labels are not those of this version"),
+        (give_other_evidence, "own/kernel.cpp has platform_ids"),
+    ],
+)
+def test_a_vocabulary_with_own_labels_is_held_to_its_tables_and_the_documents(platforms_run, tmp_path, change, said):
+    out = shutil.copytree(platforms_run.out, tmp_path / "out")
+    rewrite(out / "platform_vocab.json", change)
+    digest = {"digest": sha256((out / "platform_vocab.json").read_bytes()).hexdigest()}
+    rewrite(out / RECEIPT, lambda value: value["platform_vocab"].update(digest))
+    sign_again(out)
+    assert said in " ".join(verify(str(out), 1))
 
 
 def test_the_independent_checker_knows_the_published_ids_alone(platforms_run, checker):

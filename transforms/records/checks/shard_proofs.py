@@ -15,7 +15,7 @@ from schemas.digests import add_digests, same_json
 from schemas.errors import CppmillError
 from schemas.options import REENCODED, TokenizeOptions
 from transforms.records.checks.contents import ContentCheck, Detect, filters_of, is_repeatable
-from transforms.records.platforms import has_own_platforms, platform_vocab_size
+from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import LOST, sum_losses
@@ -36,7 +36,7 @@ class Reading:
         threads: How many shards are read at the same time.
         reencode: The part of the documents to encode again, 0 to 1.
         on_shard: Called with the number of token shards that are read back and with that of all, from 0 on.
-        detect: Finds the platforms that come with cppmill, to find those of the same documents again.
+        detect: Finds the platforms of the run, to find those of the same documents again.
     """
 
     threads: int
@@ -115,13 +115,12 @@ def _prove(
 def _contents(receipt: dict[str, Any], settings: TokenizeSettings, reading: Reading) -> ContentCheck:
     """Return the check of the documents of a shard."""
     ingest = receipt["configs"]["ingest"]
-    has_published = ingest["detect_platforms"] and not has_own_platforms(receipt)
     return ContentCheck(
         settings=settings,
         ingest=ingest,
         reencode=reading.reencode,
         filters=filters_of(receipt),
-        detect=reading.detect if has_published and is_repeatable(receipt) else None,
+        detect=reading.detect if ingest["detect_platforms"] and is_repeatable(receipt) else None,
     )
 
 

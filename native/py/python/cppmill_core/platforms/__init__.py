@@ -81,6 +81,9 @@ def parse_platform_vocab(data: bytes, *, where: str) -> PlatformVocab:
         value: dict[str, Any] = json.loads(data)
         vocab = PlatformVocab(**{name: value[name] for name in PlatformVocab.__dataclass_fields__})
         ids = [number for labels in vocab.categories.values() for number in labels.values()]
+        numbers = [vocab.padding_id, vocab.size, vocab.max_ids_per_document, *ids]
+        if any(type(number) is not int for number in numbers):
+            raise TypeError("a number is not whole")
         if len(set(ids)) != len(ids) or not all(0 < number < vocab.size for number in ids):
             raise ValueError(f"an id is there twice, or not in 1-{vocab.size - 1}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
