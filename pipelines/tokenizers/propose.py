@@ -22,7 +22,7 @@ from schemas.tables import WORDS, token_type
 from tokenizer_build.decisions import Corpus
 from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.proposals import Proposals, find_gaps, propose, scanner_config
-from transforms.records.receipts import find_intact_receipt
+from transforms.records.receipts import check_named, find_intact_receipt
 from transforms.records.versions import follow_current
 from transforms.scan.kinds import Family
 from transforms.scan.tables import count_projects
@@ -68,7 +68,7 @@ def propose_for_run(run: str, *, vocab: Path | None = None, names: int = NAMES, 
 
     with out.open_local_folder("tokenizer") as tokenizer:
         proposals, corpus = propose_names(
-            _words(out, documents, pattern),
+            _words(out, receipt, documents, pattern),
             documents,
             tokenizer=load_tokenizer(tokenizer, argument="RUN"),
             vocab=vocab or (tokenizer if recorded_digest(out) else VOCABULARY),
@@ -149,9 +149,19 @@ def _scan(documents: Iterable[pa.RecordBatch], config: str) -> tuple[dict[str, A
     return scanner.finish(), projects
 
 
-def _words(out: OutputFolder, documents: Documents, pattern: str) -> Iterator[pa.RecordBatch]:
-    """Yield the words that the run counted; where it kept a tokenizer and counted none, they are counted."""
-    merged = [name for name in out.files("counts") if name.startswith(_WORDS)]
+def _words(
+    out: OutputFolder, receipt: dict[str, Any] | None, documents: Documents, pattern: str
+) -> Iterator[pa.RecordBatch]:
+    """Yield the words that the run counted; where it kept a tokenizer and counted none, they are counted.
+
+    Raises:
+        IntegrityError: If the files of words are not those that the receipt names.
+    """
+    merged = sorted(name for name in (receipt or {}).get("files", ()) if name.startswith(_WORDS))
+    if receipt is None:
+        merged = [name for name in out.files("counts") if name.startswith(_WORDS)]
+    else:
+        check_named(out, receipt, merged)
     if not merged:
         yield from count_words(documents(), pattern)
     for name in merged:

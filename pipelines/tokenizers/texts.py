@@ -24,7 +24,7 @@ from schemas.reasons import Column
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.input_units import plan_inputs
 from transforms.records.in_toto import products
-from transforms.records.receipts import check_named, find_intact_receipt
+from transforms.records.receipts import RECEIPT, check_named, find_intact_receipt
 from transforms.records.versions import find_run
 from transforms.sources.document import Document, in_sample
 from transforms.sources.globs import is_glob
@@ -39,6 +39,7 @@ BATCH_BYTES = 4_000_000
 
 COLUMNS = ("doc_id", "project", "path", "content")
 _SHARDS = "part-*.parquet"
+_DOCUMENTS = "documents"
 _ROWS_A_BATCH = 1024
 _DUPLICATE = "duplicate"
 
@@ -87,7 +88,11 @@ def _documents(places: Sequence[str], options: IngestOptions, left_out: Counter[
 
 
 def _run_shards(place: str) -> list[str]:
-    """Return the documents shards of a place that is the folder of a run, or the documents of one; else none."""
+    """Return the documents shards of a place that is the folder of a run, or the documents of one; else none.
+
+    Raises:
+        IntegrityError: If they are not those that the receipt of the run names.
+    """
     if is_remote(place):
         return _remote_shards(place) if place.partition("://")[0] in OUTPUT_PACKAGES and not is_glob(place) else []
     if not Path(place).is_dir():
@@ -114,15 +119,19 @@ def _remote_shards(place: str) -> list[str]:
 def _named(out: OutputFolder, names: list[str]) -> list[str]:
     """Return the documents shards that the receipt of a folder names; those that were found in one without a receipt.
 
+    The receipt of the documents of a run is that of the run.
+
     Raises:
         IntegrityError: If the receipt was changed, or one of its shards is missing or another one.
     """
-    receipt = find_intact_receipt(out) if names else None
+    above, _, folder = out.root.rstrip("/").rpartition("/")
+    run = OutputFolder(above) if folder == _DOCUMENTS and above and not out.exists(RECEIPT) else out
+    receipt = find_intact_receipt(run) if names or any(run.files("tokens")) else None
     if receipt is None:
         return names
-    named = products(receipt, "documents")
-    check_named(out, receipt, named)
-    return [*named]
+    named = products(receipt, _DOCUMENTS)
+    check_named(run, receipt, named)
+    return [name if run is out else name.removeprefix(f"{_DOCUMENTS}/") for name in named]
 
 
 def _of_run(out: OutputFolder, names: Sequence[str], options: IngestOptions) -> Iterator[Document]:
@@ -168,9 +177,10 @@ def documents_shards(folder: str, *, argument: str) -> tuple[OutputFolder, list[
     out = OutputFolder(folder)
     names = [*out.files("documents")] or [name for name in out.files() if "/" not in name]
     shards = [name for name in names if fnmatchcase(name.rpartition("/")[2], _SHARDS)]
-    if not shards:
+    found = _named(out, shards)
+    if not found:
         raise ConfigError(f"{argument} {folder}: no documents shards; give a run's folder, or its documents/")
-    return out, _named(out, shards)
+    return out, found
 
 
 def read_shards(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

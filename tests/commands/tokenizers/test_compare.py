@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.tokenizers.compare import named_places, parse_size
+from pipelines.tokenizers.propose import propose_for_run
 from pipelines.tokenizers.texts import BATCH_BYTES, documents_shards, read_texts
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import IngestOptions
@@ -150,6 +151,36 @@ def test_documents_that_the_receipt_does_not_name_are_not_of_the_run(copied_run)
     name = str(copied_run.out)
     assert list(read_texts([name], IngestOptions(), argument="--on")) == before
     assert "documents/part-0.parquet" not in documents_shards(name, argument="RUN")[1]
+
+
+def test_the_documents_folder_of_a_run_is_held_to_its_receipt(copied_run):
+    name = str(copied_run.out / "documents")
+    before = list(read_texts([name], IngestOptions(), argument="--on"))
+    more_documents(copied_run.out)
+    assert list(read_texts([name], IngestOptions(), argument="--on")) == before
+    assert "part-0.parquet" not in documents_shards(name, argument="RUN")[1]
+    (copied_run.out / "documents/part-0.parquet").unlink()
+    other_documents(copied_run.out)
+    with pytest.raises(IntegrityError, match="not the file that the receipt names"):
+        next(read_texts([name], IngestOptions(), argument="--on"))
+    with pytest.raises(IntegrityError, match="not the file that the receipt names"):
+        documents_shards(name, argument="RUN")
+
+
+def test_a_run_without_its_documents_is_no_source(copied_run):
+    shutil.rmtree(copied_run.out / "documents")
+    with pytest.raises(IntegrityError, match="not the file that the receipt names"):
+        next(read_texts([str(copied_run.out)], IngestOptions(), argument="--on"))
+
+
+def test_names_are_proposed_from_the_counts_that_the_receipt_names(copied_run):
+    words = copied_run.out / "counts/words"
+    proposed = propose_for_run(str(copied_run.out))
+    shutil.copy(words / "part-000.parquet", words / "part-999.parquet")
+    assert propose_for_run(str(copied_run.out)) == proposed
+    shutil.copy(words / "part-001.parquet", words / "part-000.parquet")
+    with pytest.raises(IntegrityError, match=r"part-000\.parquet: missing, or not the file that the receipt names"):
+        propose_for_run(str(copied_run.out))
 
 
 def test_documents_and_receipts_that_were_changed_are_refused(copied_run, cppmill):
