@@ -21,7 +21,7 @@ from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run
 from pipelines.stages.session import locked, open_session
-from pipelines.versions.changes import FinishedRun, find_changes, is_same
+from pipelines.versions.changes import FinishedRun, damaged_files, find_changes, is_same
 from pipelines.versions.drift import count_parts, record_drift
 from pipelines.versions.trend import record_version
 from schemas.errors import (
@@ -33,6 +33,7 @@ from schemas.errors import (
     LockedError,
     NothingKeptError,
 )
+from schemas.printing import count
 from schemas.study_options import DriftOptions
 from schemas.units import Stage
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
@@ -175,6 +176,8 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     if after is None:
         versions.discard()
         return _outcome(versions, None, request.keep)
+    if before is not None and is_same(before, after):
+        before = FinishedRun(after.out, before.receipt)  # the same files, and these are whole
     changes = {"version": name, "previous": current, **find_changes(before, after)}
     record_version(versions, name, changes, before, after)
     drift = None
@@ -185,12 +188,21 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
 
 
 def _run(config: RunConfig, reporter: Reporter, before: FinishedRun | None, drift: DriftOptions) -> FinishedRun | None:
-    """Run all stages in the folder of a version, and count what drift needs; None if it is the version before."""
+    """Run all stages in the folder of a version, and count what drift needs; None if the version before is the same.
+
+    If files of that one are damaged, this one replaces it.
+    """
     with open_session(config, reporter) as session:
         run.run_stages(session)
         after = _finished_run(session.out)
         if before is not None and is_same(before, after):
-            return None
+            damaged = damaged_files(before)
+            if not damaged:
+                return None
+            reporter.note(
+                f"{before.out.where(damaged[0])}: missing, or not the file that the receipt names "
+                f"({count(len(damaged), 'such file')}); this version replaces that one"
+            )
         if drift.drift:
             count_parts(session, after.receipt)
     return after

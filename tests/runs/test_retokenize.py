@@ -104,6 +104,16 @@ def test_the_next_version_takes_filters_from_flags_and_its_vocabulary_from_the_l
     assert config.tokenizer == f"{tmp_path}/tokenizer"
 
 
+def test_a_version_that_is_damaged_is_not_up_to_date(store, cppmill):
+    out = store.out("v000001")
+    (damaged, *_), (receipt, *_) = sorted(out.glob("tokens/part-*")), sorted(out.glob("units/documents/*"))
+    damaged.unlink(), receipt.unlink()
+    done = cppmill(*store.command)
+    assert f"{receipt.name}: missing" not in done.stdout and "(2 such files); this version replaces" in done.stderr
+    assert (store.versions.current, verify(str(store.out("v000002")))) == ("v000002", [])
+    assert cppmill(*store.command, check=False).returncode == 10
+
+
 def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(store, cppmill):
     before = tree(store.out("v000001"))
     done = cppmill(*store.command, check=False)
