@@ -25,7 +25,7 @@ from schemas.units import Unit
 from transforms.filters.redaction import redacted
 from transforms.filters.verdicts import ContentFilter, Verdict
 from transforms.ingest.found_licenses import licensed
-from transforms.ingest.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
+from transforms.ingest.minhash import NAME, SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
 from transforms.sources.readers import read_batches
@@ -115,10 +115,10 @@ def fingerprint_unit(
         documents = redacted(read_batches(unit, options, keep=keep, threads=threads), options)
         documents = licensed(documents, unit, options)
         if finds_near_duplicates(options):
-            signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
+            signed = partial(_write_signed, unit=unit, documents=documents, filters=filters, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)
         else:
-            out.publish(name, lambda path: _write(path, documents, filters, options))
+            out.publish(name, lambda path: _write(path, name, documents, filters, options))
         return name
 
     return count_unit(run_once(unit, out, find=find, make=make), "read")
@@ -157,8 +157,10 @@ def _footer(out: OutputFolder, name: str) -> dict[bytes, bytes]:
         with out.open_ranges(name) as file:
             metadata = pq.read_metadata(file).metadata or {}
         found = {key: metadata[key] for key in (_DIGEST, _UNREAD_INPUTS)}
+        if NAME in metadata:  # earlier versions wrote none
+            found[NAME] = name.encode()
         if metadata.get(_SEAL, _seal(found)) != _seal(found):  # earlier versions wrote none
-            raise ValueError("the footer was changed")
+            raise ValueError("the footer was changed, or is of another file")
         return found
     except FileNotFoundError:
         raise
@@ -195,20 +197,22 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
 
 def _write_signed(
     path: Path,
+    unit: Unit,
     documents: Iterator[pa.RecordBatch],
     filters: ContentFilter,
-    name: str,
     out: OutputFolder,
     options: IngestOptions,
 ) -> int:
     """Publish the fingerprints of a unit's documents, and write their signatures."""
-    with SignatureWriter(path, options) as signatures:
-        out.publish(name, lambda fingerprints: _write(fingerprints, documents, filters, options, signatures))
+    name = fingerprints_name(unit.key)
+    with SignatureWriter(path, signatures_name(unit.key, options), options) as signatures:
+        out.publish(name, lambda fingerprints: _write(fingerprints, name, documents, filters, options, signatures))
     return signatures.count
 
 
 def _write(
     path: Path,
+    name: str,
     documents: Iterator[pa.RecordBatch],
     filters: ContentFilter,
     options: IngestOptions,
@@ -225,14 +229,24 @@ def _write(
             first += rows.num_rows
             yield rows
 
-    digest, count = write_fingerprints(path, fingerprints(), options)
+    digest, count = write_fingerprints(path, name, fingerprints(), options)
     if signatures:
         signatures.finish(digest)
     return count
 
 
-def write_fingerprints(path: Path, batches: Iterator[pa.RecordBatch], options: IngestOptions) -> tuple[str, int]:
-    """Write fingerprints, and return the digest of the rows, which goes into the footer, and their number."""
+def write_fingerprints(
+    path: Path, name: str, batches: Iterator[pa.RecordBatch], options: IngestOptions
+) -> tuple[str, int]:
+    """Write fingerprints, and return the digest of the rows, which goes into the footer, and their number.
+
+    Args:
+        path: The file.
+        name: Its name in OUT, which goes into the footer too: a file of another unit, or of other options, is not taken
+            for it.
+        batches: The rows.
+        options: The options of ingest.
+    """
     digest, count, unread = hashlib.sha256(), 0, 0
 
     def fingerprints() -> Iterator[pa.RecordBatch]:
@@ -247,7 +261,7 @@ def write_fingerprints(path: Path, batches: Iterator[pa.RecordBatch], options: I
     with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         for table in fixed_row_groups(fingerprints(), BATCH_ROWS):
             writer.write_table(table)
-        facts = {_DIGEST: digest.hexdigest().encode(), _UNREAD_INPUTS: str(unread).encode()}
+        facts = {_DIGEST: digest.hexdigest().encode(), _UNREAD_INPUTS: str(unread).encode(), NAME: name.encode()}
         writer.add_key_value_metadata(
             {name.decode(): value.decode() for name, value in {**facts, _SEAL: _seal(facts)}.items()}
         )

@@ -42,6 +42,9 @@ _SEED = 1
 _FOLD = np.uint32(0x9E3779B1)
 _BATCH_BYTES = 1 << 20
 _DIGEST = b"cppmill.fingerprints"
+NAME = b"cppmill.name"
+"""The key of the footer of working state that has the name of the file in OUT: its name says what it was made from."""
+
 _LOW_BITS = np.uint64(0x5555555555555555)
 _CHANCE = 0.25
 """The share of two bits that agree by chance."""
@@ -135,11 +138,12 @@ def estimate(agreed: npt.NDArray[np.int64], permutations: int) -> npt.NDArray[np
 class SignatureWriter:
     """Signs the documents of a unit, as they are read, into a file."""
 
-    def __init__(self, path: Path, options: IngestOptions) -> None:
-        """Open the file."""
+    def __init__(self, path: Path, name: str, options: IngestOptions) -> None:
+        """Open the file, whose name in OUT goes into its footer."""
+        self._name = name
         self._tokens, self._permutations = options.near_duplicate_tokens, options.near_duplicate_permutations
         self._schema = signatures_schema(self._permutations)
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", write_page_checksum=True)
         self._waiting, self._waiting_bytes = list[tuple[int, bytes]](), 0
         self.count = 0
 
@@ -161,7 +165,7 @@ class SignatureWriter:
     def finish(self, digest: str) -> None:
         """Write what is left, and the digest of the unit's fingerprints."""
         self._write()
-        self._writer.add_key_value_metadata({_DIGEST.decode("ascii"): digest})
+        self._writer.add_key_value_metadata(_footer(self._name, digest))
 
     def _write(self) -> None:
         shingles = shingle([content for _, content in self._waiting], self._tokens)
@@ -180,21 +184,33 @@ class SignatureWriter:
 
 
 def read_signatures(path: Path, permutations: int) -> Iterator[Signed]:
-    """Yield the signatures of a unit in order, in batches."""
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-            data = b"".join(value.as_buffer() for value in batch.column("signature"))
-            signatures = np.frombuffer(data, dtype=np.uint8).reshape(-1, permutations)
-            yield Signed(batch.column("row").to_numpy(), signatures)
+    """Yield the signatures of a unit in order, in batches.
+
+    Raises:
+        IntegrityError: If the file is damaged.
+    """
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+                data = b"".join(value.as_buffer() for value in batch.column("signature"))
+                signatures = np.frombuffer(data, dtype=np.uint8).reshape(-1, permutations)
+                yield Signed(batch.column("row").to_numpy(), signatures)
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        raise IntegrityError(f"{path}: damaged ({error}); run again with --rehash, which makes it again") from error
 
 
-def copy_signatures(source: Path, path: Path, kept: npt.NDArray[np.bool_], digest: str) -> int:
+def _footer(name: str, digest: str) -> dict[str, str]:
+    """Return what the footer of signatures says: their name in OUT, and the digest of their fingerprints."""
+    return {NAME.decode("ascii"): name, _DIGEST.decode("ascii"): digest}
+
+
+def copy_signatures(source: Path, path: Path, name: str, kept: npt.NDArray[np.bool_], digest: str) -> int:
     """Write the signatures of the rows that are kept, with the digest of their fingerprints; return their number."""
     table = pq.read_table(source)
     table = table.filter(pa.array(kept[table.column("row").to_numpy()]))
-    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({_DIGEST.decode("ascii"): digest})
+        writer.add_key_value_metadata(_footer(name, digest))
     return table.num_rows
 
 
@@ -207,8 +223,11 @@ def signed_digest(out: OutputFolder, name: str) -> str:
     """
     try:
         with out.open_ranges(name) as file:
-            return str((pq.read_metadata(file).metadata or {})[_DIGEST].decode("ascii"))
-    except (pa.ArrowException, KeyError) as error:
+            metadata = pq.read_metadata(file).metadata or {}
+        if metadata.get(NAME, name.encode()) != name.encode():  # earlier versions wrote none
+            raise ValueError("it is another file")
+        return str(metadata[_DIGEST].decode("ascii"))
+    except (pa.ArrowException, KeyError, ValueError) as error:
         raise IntegrityError(
             f"{out.where(name)}: not a file of signatures ({error}); delete it and run again"
         ) from error

@@ -75,7 +75,7 @@ def fingerprint_marked(
     unmarked = replace(unit, key=unit.payload[UNMARKED], payload=payload)
     with out.open_local(make(unmarked)) as path:
         rows = (withdraw_rows(batch, withdrawals) for batch in read_fingerprints(path))
-        out.publish(name, lambda made: write_fingerprints(made, rows, options)[1])
+        out.publish(name, lambda made: write_fingerprints(made, name, rows, options)[1])
     if finds_near_duplicates(options):
         _publish_signatures(unit, unmarked, out, options)
     return name
@@ -88,4 +88,5 @@ def _publish_signatures(unit: Unit, unmarked: Unit, out: OutputFolder, options: 
         columns = pq.read_table(made, columns=["column"]).column("column")
         kept = np.asarray(pc.equal(columns, pa.scalar(str(Column.KEPT))).to_numpy(), dtype=bool)
         digest = fingerprints_digest(out, name)
-        out.publish(signatures_name(unit.key, options), lambda path: copy_signatures(source, path, kept, digest))
+        signed = signatures_name(unit.key, options)
+        out.publish(signed, lambda path: copy_signatures(source, path, signed, kept, digest))

@@ -29,7 +29,7 @@ _LIST = "parts.json"
 """The file that has the numbers of the parts beside it."""
 
 _DIGEST = "cppmill.rows"
-"""The key of the footer of merged parts that has the SHA-256 of the rows."""
+"""The key of the footer of merged parts that has the SHA-256 of the file's name and the rows."""
 
 
 def sort_rows(table: pa.Table) -> pa.Table:
@@ -84,7 +84,7 @@ def merge_parts(out: OutputFolder, folder: str, schema: pa.Schema, name: str) ->
         runs = [read_run(partial(out.open_ranges, part), schema) for part in _listed(out, folder)]
         tables = merge_runs(runs, keys=_PLACE, schema=schema, combine=sort_rows, folder=path.parent)
         batches = (batch for table in tables for batch in table.to_batches())
-        rows, digest = 0, hashlib.sha256()
+        rows, digest = 0, hashlib.sha256(name.encode())
         with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
             for group in fixed_row_groups(batches, ROW_GROUP_ROWS):
                 writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
@@ -99,13 +99,14 @@ def merge_parts(out: OutputFolder, folder: str, schema: pa.Schema, name: str) ->
 def is_whole(out: OutputFolder, name: str, schema: pa.Schema) -> bool:
     """Return whether a file that `merge_parts` wrote is there, undamaged and with all its rows, by reading it.
 
-    Checksums of Parquet cover pages. The digest of the rows, in the footer, shows what the footer lost.
+    Checksums of Parquet cover pages. The digest in the footer shows what the footer lost, and that the file has its own
+    name, which says what the rows were chosen from.
     """
     try:
         with out.open_ranges(name) as file, pq.ParquetFile(file, page_checksum_verification=True) as table:
             if not table.schema_arrow.equals(schema):
                 return False
-            digest, said = hashlib.sha256(), (table.metadata.metadata or {}).get(_DIGEST.encode())
+            digest, said = hashlib.sha256(name.encode()), (table.metadata.metadata or {}).get(_DIGEST.encode())
             for number in range(table.num_row_groups):
                 _add(digest, table.read_row_group(number, use_threads=False))
     except (FileNotFoundError, IntegrityError):

@@ -20,6 +20,7 @@ from transforms.ingest.fingerprints import (
     read_fingerprints,
 )
 from transforms.ingest.input_units import plan_inputs
+from transforms.ingest.minhash import signatures_name
 from transforms.ingest.plan import find_first_pass, plan_ingest, prune_cache
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
@@ -128,6 +129,21 @@ def test_fingerprints_that_are_damaged_are_made_again(corpus: Path, out: OutputF
     assert not find_digest(unit, out, options)
     fingerprint_unit(unit, out, options, CONTENT_FILTER)
     assert fingerprints_digest(out, name) == digest
+
+
+def test_fingerprints_of_other_options_are_made_again(corpus: Path, out: OutputFolder) -> None:
+    made = [IngestOptions(near_duplicate_similarity=0.8, drop_generated=drops) for drops in (False, True)]
+    units = [plan_inputs(list_inputs([str(corpus)], options), options)[0] for options in made]
+    names = [fingerprint_unit(*of, CONTENT_FILTER) for of in zip(units, [out, out], made, strict=True)]
+    assert names[0] != names[1] and find_digest(units[1], out, made[1])
+    out.publish_bytes(names[1], out.read_bytes(names[0]))
+    assert not find_digest(units[1], out, made[1])
+    out.remove(names[1])
+    fingerprint_unit(units[1], out, made[1], CONTENT_FILTER)
+    assert find_digest(units[1], out, made[1])
+    signatures = [signatures_name(*of) for of in zip([unit.key for unit in units], made, strict=True)]
+    out.publish_bytes(signatures[1], out.read_bytes(signatures[0]))
+    assert not find_digest(units[1], out, made[1])
 
 
 def test_what_no_unit_needs_any_more_is_removed_from_the_cache(

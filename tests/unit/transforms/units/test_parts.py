@@ -56,8 +56,10 @@ def test_the_merged_file_is_in_order_and_has_all_rows(merged, table):
     assert [len(units[index]) for index in (0, 3, 9)] == [40, 0, 4]
 
 
-def test_a_merged_file_is_whole_only_with_all_its_rows(merged, out, table):
+def test_a_merged_file_is_whole_only_with_all_its_rows_and_its_name(merged, out, table):
     assert is_whole(out, ".cache/merged.parquet", table.schema)
+    out.publish_bytes(".cache/other.parquet", merged.read_bytes())
+    assert not is_whole(out, ".cache/other.parquet", table.schema)
     out.publish(".cache/merged.parquet", lambda path: write_rows(path, table.slice(1)))
     assert not is_whole(out, ".cache/merged.parquet", table.schema)
 
