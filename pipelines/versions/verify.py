@@ -104,12 +104,13 @@ def _verify_run(folder: OutputFolder, reading: Reading, *, published: bool) -> l
         if published:
             return [*check_layout(read_published(folder, receipt)), *_check_vocabulary(folder), *_check_built(folder)]
         units = read_units(folder, receipt)
+        of_parts = list(check_parts(units))
         return [
             *check_layout(units),
             *_check_vocabulary(folder),
             *_check_built(folder),
-            *check_counts(units, remerge=reading.reencode >= 1),
-            *check_parts(units),
+            *check_counts(units, remerge=reading.reencode >= 1 and not of_parts),
+            *of_parts,
             *_check_build(units, recount=reading.reencode >= 1),
             *check_records(folder, receipt),
         ]

@@ -157,6 +157,22 @@ def test_what_contradicts_itself_is_found_without_the_run(copy, name):
     assert verify(str(out)) != []
 
 
+@pytest.mark.parametrize("kind", ["bin", "pairs", "sequences"])
+def test_the_inputs_of_each_unit_are_those_that_the_run_gives(run, copy, kind):
+    out = copy(kind)
+    for path in sorted(out.rglob("_unit-*.json")):
+        receipt = unsealed(path)
+        receipt["inputs"] = dict(list(receipt["inputs"].items())[1:])
+        seal(path, receipt)
+    sign_again(out)
+    found = [
+        line
+        for line in verify(str(out), run=str(run.out))
+        if line.endswith("its inputs are not those that the run gives")
+    ]
+    assert len(found) == len(list(out.rglob("_unit-*.json")))
+
+
 @pytest.mark.parametrize("path", ["", "shards", "../receipt.json"])
 def test_a_file_of_a_unit_that_is_no_file_of_the_export_is_named(copy, path):
     out = copy("bin")

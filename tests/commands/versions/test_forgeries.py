@@ -195,6 +195,12 @@ FORGERIES = {
 }
 
 
+def test_words_in_another_order_are_named_and_not_merged_again(copied_run):
+    column("counts/parts/words*", "word", exchanged)(copied_run.out)
+    sign_again(copied_run.out)
+    assert "words are not in order" in " ".join(verify(str(copied_run.out), 1))
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_that_is_signed_again_is_found(copied_run, name):
     forge, message = FORGERIES[name]
