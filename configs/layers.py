@@ -25,6 +25,12 @@ from schemas.passwords import encode_spaces
 Tables = Mapping[str, Mapping[str, Any]]
 
 
+_RECORDED = ("ingest", "scan", "build", "tokenize")
+"""The tables whose values are in keys and receipts, but for those of `_PLACES`, of which contents are."""
+
+_PLACES = ("decontaminate", "withdrawn")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Layer:
     """Values by table and key, and where they come from.
@@ -103,6 +109,8 @@ class Layer:
                 yield f"{self.place(table, key, index=index)}: not allowed; it is empty"
             elif _has_nul(text):
                 yield f"{self.place(table, key, index=index)}: not allowed; it has a NUL character"
+            elif table in _RECORDED and key not in _PLACES and _has_escapes(text):
+                yield f"{self.place(table, key, index=index)}: not allowed; it is not UTF-8"
             elif key == "extensions" and isinstance(text, str) and text != text.lower().lstrip("."):
                 fixed = show(text.lower().lstrip("."))
                 yield f"{self.place(table, key, index=index)}: not allowed; lower case and no dot: {fixed}"
@@ -121,6 +129,11 @@ def without_refused(tables: Tables, models: Mapping[str, type[BaseModel]]) -> di
         refused = {str(error["loc"][0]) for error in _errors(models[name], known)} if known else set()
         accepted[name] = {key: value for key, value in known.items() if key not in refused and not _has_nul(value)}
     return accepted
+
+
+def _has_escapes(value: object) -> bool:
+    """Return whether a text has bytes that are not UTF-8: no key and no receipt can have it."""
+    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _has_nul(value: object) -> bool:

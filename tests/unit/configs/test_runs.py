@@ -515,6 +515,13 @@ def test_a_configuration_is_frozen_and_typed() -> None:
         RunConfig(out=Path("/tmp/out"), thread=1)  # type: ignore[call-arg]
 
 
+def test_text_that_no_receipt_can_have_is_refused_and_such_a_path_is_not(tmp_path: Path) -> None:
+    flags = {"--out": str(tmp_path), "SOURCE": ("\udcff",), "--content-column": "\udcff"}
+    with pytest.raises(ConfigError) as refused:
+        load_run_config(flags=flags)
+    assert str(refused.value) == "--content-column \udcff: not allowed; it is not UTF-8"
+
+
 @pytest.mark.parametrize("table", ["run", "ingest"])
 def test_a_nul_in_a_place_is_refused(table: str, tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
