@@ -56,14 +56,15 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     Raises:
         ConfigError: If there is no finished run, an option is not a date or URI, or the folder is in the run's or holds
             files of others.
-        IntegrityError: If the receipt is not the one that was published, or the run lacks the tokenizer or documents
-            that it names.
+        IntegrityError: If the receipt is not the one that was published, or the run lacks the tokenizer, documents
+            or tokens that it names.
     """
     _check_options(publication, builder)
     out = OutputFolder(run)
     receipt = read_receipt(out)
     _check_folder(run, folder)
     check_tokenizer(out, receipt)
+    check_named(out, receipt, products(receipt, "tokens"))
     licenses = count_licenses(out, receipt)
     names = sorted({license for _, license in licenses if license is not None})
     manifest = read_manifest(out)

@@ -26,7 +26,7 @@ from schemas.ledger import Ledger
 from schemas.printing import printable
 from schemas.reasons import Column
 from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
-from transforms.records.receipts import named_files
+from transforms.records.receipts import check_named, named_files
 from transforms.storage.folder import OutputFolder
 
 EXAMPLES, PROJECTS, PLOTTED = 8, 8, 6
@@ -159,10 +159,16 @@ class RunFiles:
                 yield batch.to_pandas()
 
     def _files(self, begin: str) -> Iterator[pq.ParquetFile]:
-        for name in self._names:
-            if name.startswith(begin):
-                with self.out.open_ranges(name) as source, pq.ParquetFile(source) as file:
-                    yield file
+        """Yield the files whose names begin so.
+
+        Raises:
+            IntegrityError: If they are not those that the receipt names.
+        """
+        names = [name for name in self._names if name.startswith(begin)]
+        check_named(self.out, self.receipt, names)
+        for name in names:
+            with self.out.open_ranges(name) as source, pq.ParquetFile(source) as file:
+                yield file
 
 
 def _excerpt(content: bytes) -> str:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from schemas.digests import HEX_DIGEST, same_json
 from schemas.errors import ConfigError, IntegrityError
 from transforms.filters.withdrawals import WITHDRAWN, read_columns, withdrawn_in
-from transforms.records.receipts import RECEIPT
+from transforms.records.receipts import RECEIPT, check_named
 from transforms.storage.folder import OutputFolder, naming_damage
 
 EXCLUSION = "exclusion"
@@ -104,14 +104,16 @@ def prove(out: OutputFolder, receipt: Mapping[str, Any], doc_id: str) -> dict[st
 
     Raises:
         ConfigError: If the doc_id is none.
-        IntegrityError: If the shards do not give the root of the receipt.
+        IntegrityError: If the shards are not those that the receipt names, or do not give its root.
     """
     doc_id = doc_id.lower()
     if not HEX_DIGEST.fullmatch(doc_id):
         raise ConfigError(
             f"DOC_ID {doc_id}: not a doc_id; it is the SHA-256 of the bytes, as `sha256sum FILE` prints it"
         )
-    doc_ids = sorted_doc_ids(out, [shard["path"] for shard in receipt["dataset"]["shards"]])
+    shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    check_named(out, receipt, shards)
+    doc_ids = sorted_doc_ids(out, shards)
     tree = MerkleTree(doc_ids)
     said = receipt.get(EXCLUSION, {}).get("root", tree.root)
     if said != tree.root:

@@ -183,12 +183,24 @@ def test_names_are_proposed_from_the_counts_that_the_receipt_names(copied_run):
         propose_for_run(str(copied_run.out))
 
 
+def test_nothing_is_told_of_tokens_that_were_changed(copied_run, cppmill):
+    first, *_, last = sorted((copied_run.out / "tokens").glob("part-*"))
+    first.write_bytes(last.read_bytes())
+    for command in (
+        ["prove-absent", copied_run.out, "0" * 64],
+        ["provenance", copied_run.out, "--out", copied_run.out.parent / "card"],
+    ):
+        done = cppmill(*command, check=False)
+        assert (done.returncode, "not the file that the receipt names" in done.stderr) == (1, True), done.stderr
+
+
 def test_documents_and_receipts_that_were_changed_are_refused(copied_run, cppmill):
     other_documents(copied_run.out)
     for command in (
         ["compare", copied_run.out / "tokenizer", "--on", copied_run.out],
         ["vocab", "propose", copied_run.out],
         ["provenance", copied_run.out, "--out", copied_run.out.parent / "card"],
+        ["report", copied_run.out, "--left-out", "--out", copied_run.out.parent / "page.html"],
     ):
         done = cppmill(*command, check=False)
         assert (done.returncode, "not the file that the receipt names" in done.stderr) == (1, True), done.stderr
