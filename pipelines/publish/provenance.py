@@ -64,7 +64,8 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     receipt = read_receipt(out)
     _check_folder(run, folder)
     check_tokenizer(out, receipt)
-    check_named(out, receipt, [name for product in PRODUCTS for name in products(receipt, product)])
+    linked = [name for product in PRODUCTS for name in products(receipt, product)]
+    check_named(out, receipt, [*linked, *(name for name in receipt["files"] if name == PLATFORM_VOCAB)])
     licenses = count_licenses(out, receipt)
     names = sorted({license for _, license in licenses if license is not None})
     manifest = read_manifest(out)

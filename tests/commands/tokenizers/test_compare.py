@@ -194,10 +194,11 @@ def test_nothing_is_told_of_tokens_that_were_changed(copied_run, cppmill):
         assert (done.returncode, "not the file that the receipt names" in done.stderr) == (1, True), done.stderr
 
 
-def test_no_card_is_made_beside_a_table_of_ids_that_was_changed(copied_run, cppmill):
-    (copied_run.out / "tokenizer/vocab.tsv").write_text("id\n")
+@pytest.mark.parametrize("name", ["tokenizer/vocab.tsv", "platform_vocab.json"])
+def test_no_card_is_made_beside_a_file_that_was_changed(copied_run, cppmill, name):
+    (copied_run.out / name).write_bytes((copied_run.out / name).read_bytes() + b"\n")
     done = cppmill("provenance", copied_run.out, "--out", copied_run.out.parent / "card", check=False)
-    assert (done.returncode, "vocab.tsv: missing, or not the file" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, f"{name}: missing, or not the file" in done.stderr) == (1, True), done.stderr
 
 
 def test_documents_and_receipts_that_were_changed_are_refused(copied_run, cppmill):
