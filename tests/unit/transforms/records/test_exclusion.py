@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from transforms.records.exclusion import prove
 from transforms.storage.folder import OutputFolder
@@ -42,7 +43,8 @@ def proofs(tmp_path):
         for name, part in shards.items():
             (tmp_path / name).parent.mkdir(exist_ok=True)
             pq.write_table(pa.table({"doc_id": pa.array(part, pa.string())}), tmp_path / name)
-        named = {"dataset": {"shards": [{"path": name} for name in shards]}}
+        lines = [{"path": name, "sha256": sha256_file(tmp_path / name)} for name in shards]
+        named = {"files": {}, "dataset": {"shards": lines}}
         return prove(OutputFolder(tmp_path), {**named, **receipt}, doc_id)
 
     return make
