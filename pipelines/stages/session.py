@@ -18,7 +18,7 @@ from configs.execution import usable_threads
 from configs.exports import ExportConfig
 from configs.platforms import Platforms
 from configs.runs import RunConfig
-from pipelines.console.events import open_log
+from pipelines.console.events import log_names, open_log
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.signals import done_before_end
 from pipelines.engines.config import EngineConfig
@@ -363,6 +363,9 @@ def logged(session: Session[Config]) -> Iterator[Session[Config]]:
 def check_unused(out: OutputFolder) -> None:
     """Check that the folders to be written and cleaned up hold no other files: `--out ~/src`, by mistake.
 
+    A log proves that they are written here: one is opened behind this check, before anything else. The first files of
+    an export have nothing else beside them when it is killed.
+
     Raises:
         ConfigError: Naming the first such file, or that it is a store of versions.
     """
@@ -370,7 +373,7 @@ def check_unused(out: OutputFolder) -> None:
         raise ConfigError(
             f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"
         )
-    if out.exists(RECEIPT) or any(out.files(f"{CACHE}/plans")):
+    if out.exists(RECEIPT) or any(out.files(f"{CACHE}/plans")) or log_names(out):
         return
     found = [name for folder in _WRITTEN for name in out.files(folder)]
     given = out.exists("tokenizer/manifest.json")

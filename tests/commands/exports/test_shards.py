@@ -213,6 +213,16 @@ def test_an_export_that_was_killed_goes_on(run: Any, shards: Path, processes: An
     assert {path: path.stat().st_mtime_ns for path in stood} == stood
 
 
+def test_an_export_that_was_killed_behind_its_first_file_goes_on(run: Any, shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(shards, out, copy_function=shutil.copy2)
+    (out / MANIFEST).unlink()
+    for path in out.rglob("_unit-*"):
+        path.unlink()
+    export(run.out, out, **BY_PROJECT)
+    assert tree(out) == tree(shards)
+
+
 def test_a_second_call_changes_nothing_and_another_one_leaves_nothing_behind(
     run: Any, shards: Path, tmp_path: Path
 ) -> None:
