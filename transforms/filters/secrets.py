@@ -45,6 +45,14 @@ _MORE_PATTERNS = {
 }
 """What the library's detectors of these kinds leave out."""
 
+_LINEAR_PATTERNS = {
+    "npm.NpmDetector": r"(?m)^(?:[^\n/]|/(?!/))*+(?=//.+/:_authToken=\s*((npm_.+)|([A-Fa-f0-9-]{36})))(.*)",
+    "openai.OpenAIDetector": r"(?<![A-Za-z0-9_-])(?:(?!sk-)[A-Za-z0-9_-])*+"
+    r"(sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20})",
+}
+"""In place of patterns of the library that begin at each `//` and each `sk-`, and take the square of a window's length:
+the same tokens, from the first of them in a line and in a run of characters."""
+
 _PRIVATE_KEY, _AWS_KEY, _WEB_TOKEN = "Private Key", "AWS Access Key", "JSON Web Token"
 _KEY_MATERIAL = re.compile(
     rb"BEGIN (?:[A-Z0-9]{1,9} ){0,2}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
@@ -129,9 +137,11 @@ class SecretDetectors:
 def _key_places(content: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield where the material of the private keys is whose headers are in a part of a text."""
     while header := _KEY_MATERIAL.search(content, start, end):
-        private = content.find(b"Private-Lines:", header.end(), header.end() + _MOST_KEY_BYTES)
-        is_putty = content.startswith(b"PuTTY", header.start()) and private >= 0  # its public half comes first
-        material = _KEY_LINES.search(content, private if is_putty else header.start())
+        is_putty = content.startswith(b"PuTTY", header.start())
+        limit = header.end() + _MOST_KEY_BYTES
+        private = content.find(b"Private-Lines:", header.end(), limit) if is_putty else -1  # its public half comes first
+        found_first = _KEY_LINES.search(content, private if private >= 0 else header.start(), limit)
+        material = _KEY_LINES.match(content, found_first.start()) if found_first else None
         if material is None:
             return
         footer = content.find(b"-----END", material.start(), material.start() + _MOST_KEY_BYTES)
@@ -158,7 +168,8 @@ def _load(name: str) -> RegexBasedDetector:
     module, _, detector = name.partition(".")
     base = getattr(import_module(f"detect_secrets.plugins.{module}"), detector)
     more = [re.compile(_MORE_PATTERNS[name])] if name in _MORE_PATTERNS else []
-    plugin: RegexBasedDetector = type(detector, (base,), {"denylist": [*base.denylist, *more]})()
+    known = [re.compile(_LINEAR_PATTERNS[name])] if name in _LINEAR_PATTERNS else base.denylist
+    plugin: RegexBasedDetector = type(detector, (base,), {"denylist": [*known, *more]})()
     return plugin
 
 

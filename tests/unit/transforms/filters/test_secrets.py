@@ -25,7 +25,7 @@ from transforms.filters.verdicts import make_content_filter
 
 SECRETS = SecretDetectors()
 BODY = "Q9zR" * 30
-PATTERNS = [(markers, regex) for name, markers in DETECTORS.items() for regex in _load(name).denylist]
+PATTERNS = [(markers, regex) for name, markers in DETECTORS.items() for regex in type(_load(name)).__mro__[1].denylist]
 
 
 def tokens() -> dict[str, str]:
@@ -141,6 +141,36 @@ def test_texts_that_are_all_markers_end() -> None:
 def test_megabytes_of_the_starts_of_web_tokens_have_no_secret(unit: bytes) -> None:
     """A search that went on to the end of the text from each start would take hours."""
     assert SECRETS.find_secret(unit * (4_000_000 // len(unit))) is None
+
+
+@pytest.mark.parametrize(
+    "unit", [b"/" * 50 + b":_authToken=", b"sk-" + b"a" * 20 + b"T3Blbk" + b"FJ", b"sk-" * 100 + b"T3Blbk" + b"FJ"]
+)
+def test_megabytes_of_what_may_begin_a_token_have_no_secret(unit: bytes) -> None:
+    """A search of each window from each of its slashes would take minutes."""
+    text = unit * (8_000_000 // len(unit))
+    assert SECRETS.find_secret(text) is None
+    assert not list(SECRETS.find_places(text))
+
+
+@pytest.mark.parametrize("line", ["", "Private-Lines: 2\n"])
+def test_megabytes_of_headers_of_putty_have_no_key(line: str) -> None:
+    """A search to the end of the text from each of them would take an hour."""
+    header = ("PuTTY-User-Key-" + f"File-2: x\n{line}").encode()
+    assert not list(SECRETS.find_places(header * (8_000_000 // len(header))))
+
+
+PIECES = ["/", "//", "/:_auth" + "Token=", "npm_", "sk-", "T3Blbk" + "FJ", "a" * 20, "1" * 36, "-", ":", " ", "\n", "\u00e9"]
+
+
+@pytest.mark.parametrize("kind", ["npm.NpmDetector", "openai.OpenAIDetector"])
+@given(text=st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_a_pattern_that_takes_linear_time_finds_what_that_of_the_library_finds(kind: str, text: str) -> None:
+    ours = _load(kind)
+    library = type(ours).__mro__[1]()
+    expected, found = set(library.analyze_string(text)), set(ours.analyze_string(text))
+    assert expected <= found
+    assert bool(expected) == bool(found)
 
 
 def web_token(header: str, payload: str) -> bytes:
