@@ -171,6 +171,19 @@ def test_a_line_of_any_length_is_read(filter_by: Callable[..., ContentFilter]) -
     assert content_filter(b"\n".join(reversed(words[:20])), None).reason == ""
 
 
+@pytest.mark.parametrize("unit", [b"/* ", b'"\\'])
+def test_megabytes_of_what_is_never_closed_are_read(filter_by: Callable[..., ContentFilter], unit: bytes) -> None:
+    """A search for the end from each beginning would take hours."""
+    content_filter = filter_by("open.cpp", CODE + unit * 1_000_000)
+    assert content_filter(CODE, None).reason == Filtered.CONTAMINATED
+
+
+def test_a_comment_that_is_never_closed_leaves_nothing_out(filter_by: Callable[..., ContentFilter]) -> None:
+    for before in (b"see src/*.cpp and the license; ", LICENSE + b"see src/*.cpp and the license; "):
+        content_filter = filter_by("problem.txt", before + CODE)
+        assert content_filter(CODE, None).reason == Filtered.CONTAMINATED
+
+
 def test_a_place_that_is_gone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="ingest.decontaminate: .*does not exist"):
         read(asked(tmp_path / "gone.cpp"))
