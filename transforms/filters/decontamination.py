@@ -49,6 +49,8 @@ _NAME = np.frombuffer(b"0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS
 _TELLING = 3
 _DIGITS = np.frombuffer(b"0123456789", dtype=np.uint8)
 _LEAST_BITS, _MOST_BITS = 16, 27
+_MOST_SORTED = 1 << 20
+"""So many words are sorted at once, whatever the length of an n-gram."""
 
 
 @dataclass(frozen=True)
@@ -210,9 +212,11 @@ def _tells(text: bytes, found: Ngrams, words: int) -> npt.NDArray[np.bool_]:
     piece = text[first : found.end]
     names = hash_words(piece)
     names[_says_nothing(piece, found.starts - first)] = 0
-    ordered = np.sort(sliding_window_view(names, words), axis=1)
-    different = 1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1) - (ordered[:, 0] == 0)
-    tells: npt.NDArray[np.bool_] = _TELLING * different >= words
+    windows = sliding_window_view(names, words)
+    rows = max(1, _MOST_SORTED // words)
+    parts = (np.sort(windows[first : first + rows], axis=1) for first in range(0, len(windows), rows))
+    different = [1 + np.count_nonzero(np.diff(part, axis=1), axis=1) - (part[:, 0] == 0) for part in parts]
+    tells: npt.NDArray[np.bool_] = _TELLING * np.concatenate(different) >= words
     return tells
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,6 +170,17 @@ def test_a_line_of_any_length_is_read(filter_by: Callable[..., ContentFilter]) -
     assert content_filter(b"\n".join(words[-20:]), None).detail.startswith("13 words of ")
     assert content_filter(b"\n".join(words[150_000:150_020]), None).reason == Filtered.CONTAMINATED
     assert content_filter(b"\n".join(reversed(words[:20])), None).reason == ""
+
+
+def test_memory_does_not_depend_on_the_length_of_an_n_gram(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_bytes(b" ".join(b"word%d" % number for number in range(100_000)))
+    peaks = []
+    for words in (8, 1024):
+        tracemalloc.start()
+        read(asked(tmp_path / "long.txt", decontaminate_ngram_words=words))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + (100 << 20)
 
 
 @pytest.mark.parametrize("unit", [b"/* ", b'"\\'])
