@@ -27,9 +27,13 @@ def batch_rows(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     """Return rows as a batch; what a row does not have is null.
 
     Raises:
-        BadInputError: If Arrow cannot hold the values of a column.
+        BadInputError: If they have no column, one's name is no text, or Arrow cannot hold its values.
     """
     names = dict.fromkeys(name for row in rows for name in row)
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise BadInputError(f"column {wrong[0]!r} of the rows: its name is no text")
+    if rows and not names:
+        raise BadInputError("rows without any column; leave them out")
     return pa.RecordBatch.from_pydict({name: _to_array(name, [row.get(name) for row in rows]) for name in names})
 
 

@@ -62,8 +62,18 @@ def read_facts(rows: pa.RecordBatch) -> Facts:
 
 
 def split_rows(rows: pa.RecordBatch, shards: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the number of a shard, CRC-32 of `doc_id` modulo `shards`, and the rows of a batch that belong there."""
+    """Yield the number of a shard, CRC-32 of `doc_id` modulo `shards`, and the rows of a batch that belong there.
+
+    Raises:
+        BadInputError: If the column `doc_id` is missing, or has anything but texts.
+    """
+    if "doc_id" not in rows.schema.names:
+        raise BadInputError(f"rows of tokens without the column 'doc_id', only {', '.join(rows.schema.names)}")
     names: list[Any] = rows.column("doc_id").to_pylist()
+    if not all(isinstance(name, str) for name in names):
+        raise BadInputError(
+            f"column 'doc_id' of rows of tokens: {rows.schema.field('doc_id').type} or null; give texts"
+        )
     numbers = np.array([zlib.crc32(name.encode()) % shards for name in names], dtype=np.int64)
     for number in np.unique(numbers).tolist():
         yield number, rows.take(np.flatnonzero(numbers == number))

@@ -14,7 +14,7 @@ from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from schemas.coders import register_coders
-from schemas.errors import BadInputError
+from schemas.errors import BadInputError, ConfigError
 from transforms.sources.tables import CONTENT, batch_rows
 from transforms.units.batches import MAX_ELEMENT_BYTES, cut_batch
 
@@ -51,12 +51,20 @@ class ToRows(beam.PTransform[beam.PCollection[pa.RecordBatch], beam.PCollection[
 
     Args:
         row_type: `Document`, `Tokens`, `WordCount`, or a named tuple of your own, whose fields are columns.
+
+    Raises:
+        ConfigError: While you construct the pipeline, for another type.
+        BadInputError: In a worker, for batches without one of its columns.
     """
 
     row_type: type[Any]
 
     def expand(self, batches: beam.PCollection[pa.RecordBatch]) -> beam.PCollection[Any]:
         """Spread each batch."""
+        if not isinstance(self.row_type, type) or not hasattr(self.row_type, "_fields"):
+            raise ConfigError(
+                f"row_type = {self.row_type!r}: not allowed; it takes a named tuple whose fields are columns"
+            )
         coder_registry.register_coder(self.row_type, RowCoder)
         spread: beam.PCollection[Any] = batches | "Spread" >> beam.FlatMap(
             batch_to_rows, row_type=self.row_type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 from apache_beam.coders import Coder, IterableCoder
 from apache_beam.utils.windowed_value import WindowedValue
 
+from pipelines.library.beam.arguments import check_number, check_place, check_table, check_threads
 from pipelines.library.beam.batches import ToBatches, in_window
 from pipelines.library.commands import read_table
 from pipelines.library.options import PlaceText, ScanKeys
@@ -65,7 +65,8 @@ class CountTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.Rec
     def expand(self, documents: beam.PCollection[Any]) -> beam.PCollection[pa.RecordBatch]:
         """Count by bundle, and add up by kind."""
         family, config = _read_family(self.family), self._scanner_config()
-        count = beam.ParDo(_CountFn(family, config, self.memory_bytes, self.threads))
+        memory_bytes = check_number("memory_bytes", self.memory_bytes)
+        count = beam.ParDo(_CountFn(family, config, memory_bytes, check_threads(self.threads)))
         add = AddCounts(family).with_input_types(pa.RecordBatch).with_output_types(pa.RecordBatch)
         counted: beam.PCollection[pa.RecordBatch] = (
             documents
@@ -77,10 +78,12 @@ class CountTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.Rec
         return counted
 
     def _scanner_config(self) -> str:
-        options = read_table(ScanOptions, "scan", self.scan)
+        options = read_table(ScanOptions, "scan", check_table("scan", self.scan))
         if self.family == Family.LINES and options.unit_pattern is None:
             raise ConfigError("scan: lines are counted with a unit_pattern, such as 'cpp-lines-1'; there is none")
-        return scanner_config(options, local_vocabulary(None if self.vocab is None else os.fspath(self.vocab)))
+        return scanner_config(
+            options, local_vocabulary(None if self.vocab is None else check_place("vocab", self.vocab))
+        )
 
 
 class _CountFn(beam.DoFn):

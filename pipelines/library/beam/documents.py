@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from pipelines.library.beam.arguments import check_place, check_places, check_table, check_threads
 from pipelines.library.beam.batches import ToBatches
-from pipelines.library.commands import read_table, several_places
+from pipelines.library.commands import read_table
 from pipelines.library.options import IngestKeys, PlaceText
 from pipelines.stages.platforms import make_detect, read_platforms
 from schemas.coders import register_coders
@@ -60,11 +60,12 @@ class ReadCpp(beam.PTransform[beam.Pipeline, Any]):
     def expand(self, pipeline: beam.Pipeline) -> Any:  # noqa: ANN401 - one PCollection, or two
         """List each source, spread its units, and read them."""
         register_coders()
-        options = _single_pass(self.ingest)
-        read = beam.ParDo(_ReadFn(options, self.threads)).with_output_types(pa.RecordBatch, rejected=pa.RecordBatch)
+        options = _single_pass(check_table("ingest", self.ingest))
+        sources, threads = check_places("sources", self.sources), check_threads(self.threads)
+        read = beam.ParDo(_ReadFn(options, threads)).with_output_types(pa.RecordBatch, rejected=pa.RecordBatch)
         outputs = (
             pipeline
-            | "Sources" >> beam.Create(several_places(self.sources), reshuffle=False)
+            | "Sources" >> beam.Create(sources, reshuffle=False)
             | "List" >> beam.FlatMap(list_units, options=options).with_output_types(Unit)
             | "Spread" >> beam.Reshuffle()
             | "Read" >> read.with_outputs(REJECTED, main="documents")
@@ -121,12 +122,13 @@ class DetectPlatforms(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa
 
     def expand(self, documents: beam.PCollection[Any]) -> beam.PCollection[pa.RecordBatch]:
         """Send the rules to the workers, which compile them once."""
-        place = None if self.platforms is None else os.fspath(self.platforms)
+        place = None if self.platforms is None else check_place("platforms", self.platforms)
+        threads = check_threads(self.threads)
         found: beam.PCollection[pa.RecordBatch] = (
             documents
             | "Batch" >> ToBatches()
             | "Detect"
-            >> beam.Map(detect_platforms, rules=read_platforms(place).rules, threads=self.threads).with_output_types(
+            >> beam.Map(detect_platforms, rules=read_platforms(place).rules, threads=threads).with_output_types(
                 pa.RecordBatch
             )
         )

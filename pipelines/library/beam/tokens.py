@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -14,11 +14,13 @@ from apache_beam.coders import RowCoder
 from apache_beam.coders import registry as coder_registry
 from cppmill_core.manifests import MANIFEST
 
+from pipelines.library.beam.arguments import check_number, check_place, check_table, check_threads
 from pipelines.library.beam.batches import ToBatches
 from pipelines.library.beam.rows import TokenFile
 from pipelines.library.commands import read_table
 from pipelines.library.options import PlaceText, TokenizeKeys
 from pipelines.stages.given import no_tokenizer
+from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError
 from schemas.options import TokenizeOptions
 from transforms.records.versions import follow_current
@@ -62,11 +64,14 @@ class Encode(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBa
 
     def expand(self, documents: beam.PCollection[Any]) -> beam.PCollection[pa.RecordBatch]:
         """Send the place and the digest to the workers."""
+        threads = check_threads(self.threads)
+        if self.digest is not None and not (isinstance(self.digest, str) and HEX_DIGEST.fullmatch(self.digest)):
+            raise ConfigError(f"digest = {self.digest!r}: not allowed; it takes a SHA-256 in lower-case digits")
         place = _open_place(self.tokenizer)
         digest = self.digest or _read_digest(place)
-        options = read_table(TokenizeOptions, "tokenize", self.tokenize)
+        options = read_table(TokenizeOptions, "tokenize", check_table("tokenize", self.tokenize))
         otherwise = _GIVEN_DIGEST if self.digest else _READ_DIGEST
-        encode = beam.ParDo(_EncodeFn(place, digest, otherwise, options, self.threads))
+        encode = beam.ParDo(_EncodeFn(place, digest, otherwise, options, threads))
         encode = encode.with_output_types(pa.RecordBatch)
         encoded: beam.PCollection[pa.RecordBatch] = documents | "Batch" >> ToBatches() | "Encode" >> encode
         return encoded
@@ -117,14 +122,14 @@ class WriteTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[TokenF
 
     def expand(self, rows: beam.PCollection[Any]) -> beam.PCollection[TokenFile]:
         """Split batches by shard, and write each shard."""
-        out = OutputFolder(os.fspath(self.out))
+        out, shards = OutputFolder(check_place("out", self.out)), check_number("shards", self.shards)
+        if Path(out.root).exists() and not Path(out.root).is_dir():
+            raise ConfigError(f"out: {out.root} is no folder; give a folder without files")
         if found := next(iter(out.files()), None):
             raise ConfigError(f"out: {out.where(found)} is there; give a folder without files")
-        if self.shards < 1:
-            raise ConfigError(f"shards = {self.shards}: it takes a number from 1 on")
         facts = {} if self.tokenizer is None else _read_facts(_open_place(self.tokenizer))
         coder_registry.register_coder(TokenFile, RowCoder)
-        split = beam.FlatMap(split_rows, shards=self.shards).with_output_types(tuple[int, pa.RecordBatch])
+        split = beam.FlatMap(split_rows, shards=shards).with_output_types(tuple[int, pa.RecordBatch])
         written: beam.PCollection[TokenFile] = (
             rows
             | "Batch" >> ToBatches()
@@ -144,12 +149,15 @@ def write_shard(grouped: tuple[int, Iterable[pa.RecordBatch]], out: OutputFolder
 
 
 def _open_place(tokenizer: PlaceText) -> OutputFolder:
-    return OutputFolder(follow_current(os.fspath(tokenizer)))
+    return OutputFolder(follow_current(check_place("tokenizer", tokenizer)))
 
 
 def _read_digest(place: OutputFolder) -> str:
     """Return the digest of a tokenizer; ConfigError if there is none."""
-    digest = manifest_digest(place, MANIFEST)
+    try:
+        digest = manifest_digest(place, MANIFEST)
+    except OSError as error:
+        raise ConfigError(f"tokenizer: {place.root}: cannot be read ({error.strerror or error})") from error
     if not digest:
         raise no_tokenizer(place.root)
     return digest

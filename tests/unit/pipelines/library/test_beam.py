@@ -271,7 +271,28 @@ def parts_of(coder):
         (lambda run: DetectPlatforms(platforms="none.toml"), r"--platforms none.toml: cannot be read"),
         (lambda run: Encode(tokenizer=run.out), r"there is no manifest\.json in it"),
         (lambda run: WriteTokens(out=run.out), "is there; give a folder without files"),
-        (lambda run: WriteTokens(out="none", shards=0), "shards = 0: it takes a number from 1 on"),
+        (lambda run: WriteTokens(out="none", shards=0), "shards = 0: .* a whole number from 1 to"),
+        (lambda run: WriteTokens(out="none", shards=1.5), "shards = 1.5: .* a whole number from 1 to"),
+        (lambda run: WriteTokens(out=None), "out = None: .* a path or a URL"),
+        (lambda run: WriteTokens(out="/dev/null"), "out: /dev/null is no folder"),
+        (lambda run: ReadCpp(sources=5), "sources = 5: .* a path or a URL, or several"),
+        (lambda run: ReadCpp(sources=[run.sources, 5]), "sources = 5: .* a path or a URL"),
+        (lambda run: ReadCpp(sources=[]), "sources: it names no path or URL"),
+        (lambda run: ReadCpp(sources=""), "sources = '': .* a path or a URL"),
+        (lambda run: ReadCpp(sources=run.sources, ingest="limit"), "ingest = 'limit': .* options by their keys"),
+        (lambda run: ReadCpp(sources=run.sources, threads=0), "threads = 0: .* from 1 to 1,024"),
+        (lambda run: CountTokens(scan=[]), r"scan = \[\]: .* options by their keys"),
+        (lambda run: CountTokens(vocab=5), "vocab = 5: .* a path or a URL"),
+        (lambda run: CountTokens(memory_bytes=-1), "memory_bytes = -1: .* a whole number"),
+        (lambda run: CountTokens(threads=True), "threads = True: .* from 1 to 1,024"),
+        (lambda run: DetectPlatforms(threads="2"), "threads = '2': .* from 1 to 1,024"),
+        (lambda run: DetectPlatforms(platforms="a\0b"), "platforms = 'a.x00b': .* a path or a URL"),
+        (lambda run: Encode(tokenizer=None), "tokenizer = None: .* a path or a URL"),
+        (lambda run: Encode(tokenizer="/dev/null"), "tokenizer: /dev/null: cannot be read"),
+        (lambda run: Encode(tokenizer=run.out / "tokenizer", threads=2000), "threads = 2000: .* from 1 to 1,024"),
+        (lambda run: Encode(tokenizer=run.out / "tokenizer", digest="x"), "digest = 'x': .* a SHA-256"),
+        (lambda run: Encode(tokenizer=run.out / "tokenizer", tokenize=None), "tokenize = None: .* by their keys"),
+        (lambda run: ToRows(int), "row_type = .*int.*: .* a named tuple"),
     ],
 )
 def test_what_cannot_be_used_is_refused_when_the_pipeline_is_made(make, message, run):
@@ -290,11 +311,19 @@ def test_what_cannot_be_used_is_refused_when_the_pipeline_is_made(make, message,
         ([{"content": 3}], "column 'content' is int64, and must be readable as binary"),
         ([{"content": "x", "path": object()}], "column 'path' of the rows: Arrow cannot hold"),
         (["int x;"], "an element of type str is no row"),
+        ([{}], "rows without any column"),
+        ([{5: "x", "content": "x"}], "column 5 of the rows: its name is no text"),
     ],
 )
 def test_documents_without_text_end_the_pipeline_by_name(elements, message, tokenizer, run_transform):
     with pytest.raises(Exception, match=message):
         run_transform(Encode(tokenizer=tokenizer), elements)
+
+
+@pytest.mark.parametrize("rows", [{"content": ["x"]}, {"doc_id": [5]}, {"doc_id": pa.array([None], pa.string())}])
+def test_rows_that_have_no_doc_id_are_refused_by_name(rows, tokenizer, run_transform, tmp_path):
+    with pytest.raises(Exception, match="'doc_id'"):
+        run_transform(WriteTokens(out=tmp_path / "out", tokenizer=tokenizer), [pa.RecordBatch.from_pydict(rows)])
 
 
 def test_a_worker_refuses_another_tokenizer(tokenizer, run_transform):

@@ -160,7 +160,21 @@ def test_megabytes_of_headers_of_putty_have_no_key(line: str) -> None:
     assert not list(SECRETS.find_places(header * (8_000_000 // len(header))))
 
 
-PIECES = ["/", "//", "/:_auth" + "Token=", "npm_", "sk-", "T3Blbk" + "FJ", "a" * 20, "1" * 36, "-", ":", " ", "\n", "\u00e9"]
+PIECES = [
+    "/",
+    "//",
+    "/:_auth" + "Token=",
+    "npm_",
+    "sk-",
+    "T3Blbk" + "FJ",
+    "a" * 20,
+    "1" * 36,
+    "-",
+    ":",
+    " ",
+    "\n",
+    "\u00e9",
+]
 
 
 @pytest.mark.parametrize("kind", ["npm.NpmDetector", "openai.OpenAIDetector"])
