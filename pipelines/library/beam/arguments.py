@@ -1,4 +1,4 @@
-"""The checks of what a transform is given, while the pipeline is made: a worker would say it late, and without a name."""
+"""Checks of the arguments of transforms, while the pipeline is made: a worker says it late, and without a name."""
 
 from __future__ import annotations
 

@@ -62,9 +62,7 @@ class ToRows(beam.PTransform[beam.PCollection[pa.RecordBatch], beam.PCollection[
     def expand(self, batches: beam.PCollection[pa.RecordBatch]) -> beam.PCollection[Any]:
         """Spread each batch."""
         if not isinstance(self.row_type, type) or not hasattr(self.row_type, "_fields"):
-            raise ConfigError(
-                f"row_type = {self.row_type!r}: not allowed; it takes a named tuple whose fields are columns"
-            )
+            raise ConfigError(f"row_type = {self.row_type!r}: not allowed; it takes a named tuple of columns")
         coder_registry.register_coder(self.row_type, RowCoder)
         spread: beam.PCollection[Any] = batches | "Spread" >> beam.FlatMap(
             batch_to_rows, row_type=self.row_type
