@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from configs.tables import SHARD_FLAGS
 from pipelines.console.progress import Reporters
 from pipelines.exports import shards as program
 from schemas.digests import canonical_json
-from schemas.errors import ConfigError, IntegrityError
+from schemas.errors import ConfigError, IntegrityError, ResourceError
 from schemas.export_options import ShardOptions
 from tests.signing import mend_tokenizer, rewrite, seal
 from transforms.exports.shards.formats import read_bin, read_index
@@ -211,6 +212,13 @@ def test_an_export_that_was_killed_goes_on(run: Any, shards: Path, processes: An
     export(run.out, tmp_path / "out", **BY_PROJECT)
     assert tree(tmp_path / "out") == tree(shards)
     assert {path: path.stat().st_mtime_ns for path in stood} == stood
+
+
+@pytest.mark.parametrize("kind", ["bin", "megatron"])
+def test_a_file_that_the_machine_refuses_is_named(run: Any, tmp_path: Path, limited: Any, kind: str) -> None:
+    limited(resource.RLIMIT_FSIZE, 20_000)
+    with pytest.raises(ResourceError, match=r"shards/cpp_train_000000\.bin: a file may have no more bytes here"):
+        export(run.out, tmp_path / "out", **{"--format": kind})
 
 
 def test_an_export_that_was_killed_behind_its_first_file_goes_on(run: Any, shards: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from schemas.digests import add_digests
 from schemas.errors import IntegrityError
 from schemas.export_options import ShardOptions
+from schemas.resources import naming_file
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import (
     BIN_HEADER_BYTES,
@@ -150,11 +151,13 @@ def _write_pair(
     name = file_name(settings.options, plan["split"], plan["index"])
     with tempfile.TemporaryDirectory(dir=out.temporary) as folder:
         ids, index = Path(folder) / "ids", Path(folder) / "index"
-        written = write_ids(ids, _whole(plan, settings, counted), kind=kind)
+        with naming_file(out.where(f"{name}.bin"), ids):
+            written = write_ids(ids, _whole(plan, settings, counted), kind=kind)
         _check_read_back(ids, written, skip=0)
         if not counted.documents:
             return (), written
-        write_index(index, np.concatenate(counted.lengths), kind=kind)
+        with naming_file(out.where(f"{name}.idx"), index):
+            write_index(index, np.concatenate(counted.lengths), kind=kind)
         if int(read_index(index).lengths.sum(dtype=np.int64)) != written.tokens:
             raise IntegrityError(f"{out.where(name)}.idx: its lengths differ when read back; run again")
         published = [
