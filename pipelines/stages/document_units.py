@@ -60,7 +60,7 @@ def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
     if ledger.kept:
         return
     reasons = [(f"{column}[{reason}]" if reason else str(column), n) for column, reason, n in ledger.entries() if n]
-    shown = ", ".join(f"{name} {number:,}" for name, number in reasons)
+    shown = ", ".join(f"{name} {number:,}" for name, number in reasons) or "it has none"
     ways = "--extensions names those to take" if Filtered.EXTENSION in ledger.filtered else "docs/how-to/filters.md"
     rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
     raise NothingKeptError(

@@ -18,6 +18,14 @@ def test_a_folder_of_other_files_is_one_clear_error_again_and_again(run, cppmill
     assert not (tmp_path / "out/receipt.json").exists()
 
 
+def test_an_empty_table_is_said_to_have_none(run, cppmill, tmp_path):
+    (tmp_path / "rows.jsonl").touch()
+    arguments = ["--out", tmp_path / "out", "--tokenizer", run.out / "tokenizer"]
+    done = cppmill("run", tmp_path / "rows.jsonl", *arguments, check=False)
+    assert done.returncode == 3
+    assert "none of 0 documents is kept: it has none; " in done.stderr
+
+
 def test_a_pattern_in_a_folder_that_is_not_there_matches_none(run, cppmill, tmp_path):
     pattern = tmp_path / "no" / "**" / "*.cpp"
     done = cppmill("run", pattern, "--out", tmp_path / "out", "--tokenizer", run.out / "tokenizer", check=False)

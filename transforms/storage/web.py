@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,10 @@ _LATER = (408, 429, 500, 502, 503, 504)
 
 _PARTIAL = 206
 """The status of a range of a file."""
+
+_ASKED = re.compile(r"bytes=(?P<first>\d{1,19})-(?P<last>\d{1,19})")
+_GIVEN = re.compile(r"bytes (?P<first>\d{1,19})-(?P<last>\d{1,19})/(?P<total>\d{1,19}|\*)")
+"""A range as a request asks for it and as an answer says it."""
 
 _ELSEWHERE = range(300, 400)
 """Statuses that name another place; what comes with them is no file."""
@@ -65,13 +70,36 @@ async def _checked(request: ClientRequest, response: ClientResponse) -> ClientRe
             response.request_info, response.history, status=response.status, message=message
         )
     if response.status == _PARTIAL:
-        await response.read()  # kept for the caller, who reads a range as a whole too
+        content = await response.read()  # kept for the caller, who reads a range as a whole too
+        _check_range(request.headers["Range"], response, len(content))
     return response
 
 
 def _leads_nowhere(response: ClientResponse) -> bool:
     """Return whether an answer names another place without saying which."""
     return response.status in _ELSEWHERE and not (response.headers.get("Location") or response.headers.get("URI"))
+
+
+def _check_range(asked: str, response: ClientResponse, received: int) -> None:
+    """Check that a part of a file is the one that was asked for: other bytes in its place would be taken as the file's.
+
+    Raises:
+        aiohttp.ClientResponseError: If it says that it is another part, or has more or fewer bytes than it says.
+    """
+    wanted, given = _ASKED.fullmatch(asked), _GIVEN.fullmatch(response.headers.get("Content-Range", ""))
+    if wanted is None:
+        return
+    first, last = int(wanted["first"]), int(wanted["last"])
+    if given is None:
+        holds = "Content-Range" not in response.headers and received == last - first + 1
+    else:
+        end = last if given["total"] == "*" else min(last, int(given["total"]) - 1)
+        holds = (int(given["first"]), int(given["last"])) == (first, end) and received == end - first + 1
+    if not holds:
+        message = f"asked for {asked}, it sent {received:,} bytes as {response.headers.get('Content-Range')!r}"
+        raise aiohttp.ClientResponseError(
+            response.request_info, response.history, status=response.status, message=message
+        )
 
 
 def fetch(system: Any, path: str) -> bytes:  # noqa: ANN401 - fsspec has no annotations

@@ -110,6 +110,26 @@ def test_signed_urls_are_the_file_and_their_signature_stays_here(run, folder, tm
     assert not [path for path in files if b"5ecret" in path.read_bytes()]
 
 
+class Shifted(Quiet):
+    """Sends five bytes of another place for each part of a file."""
+
+    def do_GET(self):
+        if "Range" not in self.headers:
+            return super().do_GET()
+        self.send_response(206)
+        self.send_header("Content-Range", "bytes 0-99999/100000")
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"int x")
+
+
+def test_a_web_server_that_sends_other_parts_than_asked_for_is_an_error(run, tmp_path):
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "rows.jsonl").write_text('{"content": "int x;", "path": "x.cpp"}\n' * 100)
+    with served(Shifted, tmp_path / "served") as place, pytest.raises(cppmill.CppmillError, match="it sent 5 bytes as"):
+        cppmill.run(f"{place}/rows.jsonl", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
+
+
 class Failing(Quiet):
     """Is too busy for the first request of each file, and breaks off in the first answer to the second."""
 
