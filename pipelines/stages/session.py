@@ -326,8 +326,19 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     with open_engine(config.engine, engine_config(config, out)) as engine, locked(out):
         out.each(lambda name: out.store.lock(name).release(), peer_locks(out))
         clear_crashed(out)
-        with logged(Session(config=config, out=out, reporter=reporter, engine=engine)) as session:
+        with _cleared_at_a_stop(out), logged(Session(config=config, out=out, reporter=reporter, engine=engine)) as session:
             yield session
+
+
+@contextmanager
+def _cleared_at_a_stop(out: OutputFolder) -> Iterator[None]:
+    """Remove temporary files if a signal ends the process: the threads that write them are not waited for."""
+    with done_before_end(out.store.clear_temporary):
+        try:
+            yield
+        except KeyboardInterrupt:
+            out.store.clear_temporary()
+            raise
 
 
 def clear_crashed(out: OutputFolder) -> None:
