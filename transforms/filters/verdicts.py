@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,9 @@ from transforms.filters.license_texts import found_licenses_version
 from transforms.filters.redaction import REDACTION
 from transforms.sources.batches import is_equal, to_batch
 from transforms.sources.document import Document
+
+_MOST_DETAIL = 4096
+"""The most characters of what a filter says of a document."""
 
 _VERSION_KEYS = {str(Filtered.LICENSE): "licenses"}
 """The keys of versions that had a name before filters had entry points."""
@@ -130,14 +134,19 @@ def find_details(name: str, find: Find, documents: pa.RecordBatch) -> pa.Array[A
         return pa.array([], pa.string())
     try:
         found = find(documents)
-        details = pa.array(found if isinstance(found, pa.Array) else list(found), pa.string())
+        if isinstance(found, pa.Array):
+            found.validate(full=True)
+            details = pa.array(found, pa.string())
+        else:  # one that never ends would take all memory
+            details = pa.array(islice(found, documents.num_rows + 1), pa.string())
     except (CppmillError, MemoryError):
         raise
     except PLUGIN_FAILURES as error:
         raise PluginError(f"{_place(name, documents)}: it raised {describe_raised(error)}") from error
     if len(details) != documents.num_rows:
-        raise PluginError(f"{_place(name, documents)}: it returned {len(details)} values")
-    return details
+        number = "more" if len(details) > documents.num_rows else len(details)
+        raise PluginError(f"{_place(name, documents)}: it returned {number} values")
+    return pc.utf8_slice_codeunits(details, 0, _MOST_DETAIL)
 
 
 def _place(name: str, documents: pa.RecordBatch) -> str:

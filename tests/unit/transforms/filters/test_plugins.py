@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import repeat
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -131,6 +132,16 @@ def test_a_run_has_all_options_of_a_filter_and_none_that_it_lacks(example: Modul
         assert said in str(caught.value)
 
 
+NO_TEXT = pa.array([b"\xff"]).view(pa.string())
+
+
+def test_what_a_filter_says_of_a_document_is_bounded(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(example, "FILTER", Filter(make=lambda _: each_document(lambda content: "x" * 1_000_000)))
+    forget_installed()
+    verdict = make_content_filter(IngestOptions(filters={NAME: {}}))(COMMENT, None)
+    assert verdict.detail == "x" * 4096
+
+
 def test_a_filter_that_fails_is_named(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(options: BaseModel) -> plugins.Find:
         return lambda documents: [1 / 0 for _ in range(documents.num_rows)]
@@ -138,6 +149,8 @@ def test_a_filter_that_fails_is_named(example: ModuleType, monkeypatch: pytest.M
     for made, said in (
         (Filter(version="7", make=fail), r"filter 'mostly_comments' 7 \(cppmill-example 0.1.0\), on 1 .*Zero"),
         (Filter(version="7", make=lambda _: lambda documents: []), "it returned 0 values"),
+        (Filter(version="7", make=lambda _: lambda documents: repeat("x")), "it returned more values"),
+        (Filter(version="7", make=lambda _: lambda documents: NO_TEXT), "it raised ArrowInvalid: .*UTF8"),
         (Filter(version="7", make=lambda _: 1 / 0), "cannot start: ZeroDivisionError"),
         ("no filter", "mostly_comments:FILTER is no cppmill.Filter"),
     ):
