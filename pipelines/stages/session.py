@@ -326,7 +326,10 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     with open_engine(config.engine, engine_config(config, out)) as engine, locked(out):
         out.each(lambda name: out.store.lock(name).release(), peer_locks(out))
         clear_crashed(out)
-        with _cleared_at_a_stop(out), logged(Session(config=config, out=out, reporter=reporter, engine=engine)) as session:
+        with (
+            _cleared_at_a_stop(out),
+            logged(Session(config=config, out=out, reporter=reporter, engine=engine)) as session,
+        ):
             yield session
 
 
