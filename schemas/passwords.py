@@ -57,6 +57,10 @@ _USER = re.compile(
 _SPACED = re.compile(r"(?<=:/)/?[^/?#@:]{0,999}:[^/?#@]{0,999}@")
 """User and password of a URL that stands alone, white space among them."""
 
+_SPACED_ALONE = re.compile(r"(?:^|(?<=::))(?:https?|ftps?|webdavs?|davs?|gits?):/{1,2}[^/?#@:]{0,999}@", re.I)
+_SPACED_QUERY = re.compile(r"(?:^|(?<=::))(?P<plain>https?:/{1,2}[^?#]*)(?P<query>[?#].*)", re.I | re.S)
+_BEGINS_WITH_A_URL = re.compile(rf"(?:--[a-z-]+=)?{_SCHEME}:/", re.I)
+
 _PLAIN = re.compile(rf"{_SCHEME}://(?:\[[^]/?#\s]*\]|[^/?#:\s]*)(?::\d+)?", re.I)
 
 _LINK = re.compile(r"::(?![0-9a-f:.%]*\])", re.I)
@@ -104,13 +108,39 @@ def hide_secrets(url: str) -> str:
 
 
 def encode_spaces(url: str) -> str:
-    """Return a URL with the white space of its password encoded, so that a text shows where the password ends.
+    """Return a URL with the white space of its password and query encoded, so that a text shows where they end.
 
     Example:
-        >>> encode_spaces("sftp://me:a b@host/c d")
-        'sftp://me:a%20b@host/c d'
+        >>> encode_spaces("sftp://me:a b@host/c d"), encode_spaces("https://a b@host/c d")
+        ('sftp://me:a%20b@host/c d', 'https://a%20b@host/c d')
+        >>> encode_spaces("https://host/c d?token=a b")
+        'https://host/c d?token=a%20b'
     """
-    return _SPACED.sub(lambda found: re.sub(r"\s", lambda space: quote(space[0]), found[0]), url)
+    url = _SPACED_QUERY.sub(lambda found: found["plain"] + _without_spaces(found["query"]), url)
+    return _SPACED.sub(_encode_found, _SPACED_ALONE.sub(_encode_found, url))
+
+
+def encode_spaces_of_arguments(words: list[str]) -> list[str]:
+    """Return the arguments of a command with the white space of passwords encoded in those that are URLs.
+
+    Example:
+        >>> encode_spaces_of_arguments(["verify", "sftp://me:a b@host", "--on=http://me:a b@host", "see c://me:a b@d"])
+        ['verify', 'sftp://me:a%20b@host', '--on=http://me:a%20b@host', 'see c://me:a b@d']
+    """
+    return [_encode_argument(word) if _BEGINS_WITH_A_URL.match(word) else word for word in words]
+
+
+def _encode_argument(word: str) -> str:
+    option, equals, url = word.partition("=") if word.startswith("--") else ("", "", word)
+    return f"{option}{equals}{encode_spaces(url)}"
+
+
+def _encode_found(found: re.Match[str]) -> str:
+    return _without_spaces(found[0])
+
+
+def _without_spaces(text: str) -> str:
+    return re.sub(r"\s", lambda space: quote(space[0]), text)
 
 
 def split_chain(url: str) -> list[str]:

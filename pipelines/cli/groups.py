@@ -19,7 +19,7 @@ from pipelines.console.failures import Failure, print_failure
 from pipelines.console.terminal import silence
 from schemas.declarations import BEAM_OPTIONS
 from schemas.errors import ExitCode
-from schemas.passwords import redacted
+from schemas.passwords import encode_spaces_of_arguments, redacted
 from schemas.printing import printable
 from schemas.resources import explain_refusal, explain_unreachable
 
@@ -88,7 +88,9 @@ class GroupedCommands(TyperGroup):
     def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Run a command."""
         words = sys.argv[1:] if args is None else list(args)
-        ours = words[: words.index(BEAM_OPTIONS)] if BEAM_OPTIONS in words else words
+        number = words.index(BEAM_OPTIONS) if BEAM_OPTIONS in words else len(words)
+        ours = encode_spaces_of_arguments(words[:number])  # or no message shows where a password ends
+        args = [*ours, *words[number:]]
         if "--json" not in ours:
             return super().main(args, **options)
         try:

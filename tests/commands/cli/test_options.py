@@ -137,3 +137,15 @@ def test_files_beside_those_of_a_run_are_kept_and_named_by_its_receipt(copied_ru
     cppmill(*copied_run.command)
     assert "notes.txt" in copied_run.receipt["files"]
     assert (copied_run.out / "notes.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://me:5ecret pa55@", "http://5ecret pa55@", "https://127.0.0.1:1/b?token=5ecret pa55#"]
+)
+@pytest.mark.parametrize("command", [["verify"], ["verify", "--json"], ["report"], ["run", "sources", "--out"]])
+def test_a_password_with_white_space_is_in_no_message(cppmill, command, url):
+    done = cppmill(*command, f"{url}127.0.0.1:1/a", check=False)
+    assert done.returncode == 2
+    assert "127.0.0.1" in done.stderr
+    assert "5ecret" not in done.stdout + done.stderr
+    assert "pa55" not in done.stdout + done.stderr
