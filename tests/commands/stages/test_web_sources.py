@@ -114,13 +114,14 @@ class Shifted(Quiet):
     """Sends five bytes of another place for each part of a file."""
 
     def do_GET(self):
-        if "Range" not in self.headers:
-            return super().do_GET()
-        self.send_response(206)
-        self.send_header("Content-Range", "bytes 0-99999/100000")
-        self.send_header("Content-Length", "5")
-        self.end_headers()
-        self.wfile.write(b"int x")
+        if "Range" in self.headers:
+            self.send_response(206)
+            self.send_header("Content-Range", "bytes 0-99999/100000")
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"int x")
+        else:
+            super().do_GET()
 
 
 def test_a_web_server_that_sends_other_parts_than_asked_for_is_an_error(run, tmp_path):
