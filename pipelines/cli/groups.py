@@ -79,6 +79,10 @@ def _flush(stream: TextIO) -> OSError | None:
     return None
 
 
+_TEXTS = {"explain", "--document-separator"}
+"""A command and an option that take a text, which is left as it is even if it looks like a URL."""
+
+
 class GroupedCommands(TyperGroup):
     """Commands that help lists under the headings of their groups, in each in the order of their declaration.
 
@@ -89,7 +93,9 @@ class GroupedCommands(TyperGroup):
         """Run a command."""
         words = sys.argv[1:] if args is None else list(args)
         number = words.index(BEAM_OPTIONS) if BEAM_OPTIONS in words else len(words)
-        ours = encode_spaces_of_arguments(words[:number])  # or no message shows where a password ends
+        ours = words[:number]
+        if not _TEXTS & {word.partition("=")[0] for word in ours}:
+            ours = encode_spaces_of_arguments(ours)  # or no message shows where a password ends
         args = [*ours, *words[number:]]
         if "--json" not in ours:
             return super().main(args, **options)

@@ -36,7 +36,7 @@ BENCHMARKS = f"{CACHE}/benchmarks"
 """Where workers find the n-grams while they read."""
 
 _LEFT_OUT = re.compile(
-    rb'"(?:\\.|[^"\\\n])*+"?|'
+    rb'"(?:\\.|[^"\\\n])*"?|'
     rb"'(?:\\.|[^'\\\n])'|"
     rb"(?P<comment>/\*.*?\*/|//[^\n]*(?:\n[ \t]*//[^\n]*)*)|(?P<include>^[ \t]*#[ \t]*include[^\n]*)",
     re.DOTALL | re.MULTILINE,

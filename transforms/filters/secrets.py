@@ -46,8 +46,8 @@ _MORE_PATTERNS = {
 """What the library's detectors of these kinds leave out."""
 
 _LINEAR_PATTERNS = {
-    "npm.NpmDetector": r"(?m)^(?:[^\n/]|/(?!/))*+(?=//.+/:_authToken=\s*((npm_.+)|([A-Fa-f0-9-]{36})))(.*)",
-    "openai.OpenAIDetector": r"(?<![A-Za-z0-9_-])(?:(?!sk-)[A-Za-z0-9_-])*+"
+    "npm.NpmDetector": r"(?m)^(?:[^\n/]|/(?!/))*(?=//.+/:_authToken=\s*((npm_.+)|([A-Fa-f0-9-]{36})))(.*)",
+    "openai.OpenAIDetector": r"(?<![A-Za-z0-9_-])(?:(?!sk-)[A-Za-z0-9_-])*"
     r"(sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20})",
 }
 """In place of patterns of the library that begin at each `//` and each `sk-`, and take the square of a window's length:

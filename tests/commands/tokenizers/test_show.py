@@ -103,6 +103,11 @@ def test_explain_takes_an_argument_that_is_not_utf_8(cppmill, tokenizer):
     assert r"'\xff'" in done.stdout
 
 
+def test_explain_takes_a_text_that_looks_like_a_url_with_a_password_as_it_is(cppmill, tokenizer):
+    done = cppmill("explain", "--tokenizer", tokenizer, "https://a b@c/")
+    assert "%" not in done.stdout
+
+
 def test_a_folder_without_a_tokenizer_is_one_line_of_error(cppmill, header, tmp_path):
     done = cppmill("show", "--tokenizer", tmp_path, header, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
