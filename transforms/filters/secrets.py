@@ -139,11 +139,10 @@ def _key_places(content: bytes, start: int, end: int) -> Iterator[tuple[int, int
     while header := _KEY_MATERIAL.search(content, start, end):
         is_putty = content.startswith(b"PuTTY", header.start())
         limit = header.end() + _MOST_KEY_BYTES
-        private = (
-            content.find(b"Private-Lines:", header.end(), limit) if is_putty else -1
-        )  # its public half comes first
-        found_first = _KEY_LINES.search(content, private if private >= 0 else header.start(), limit)
-        material = _KEY_LINES.match(content, found_first.start()) if found_first else None
+        # The public half of such a key comes first.
+        private = content.find(b"Private-Lines:", header.end(), limit) if is_putty else -1
+        near = _KEY_LINES.search(content, private if private >= 0 else header.start(), limit)
+        material = _KEY_LINES.match(content, near.start()) if near else None
         if material is None:
             return
         footer = content.find(b"-----END", material.start(), material.start() + _MOST_KEY_BYTES)
