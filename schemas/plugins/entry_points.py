@@ -34,7 +34,7 @@ Find = Callable[[pa.RecordBatch], "pa.Array[Any] | Iterable[str | None]"]
 
 Plugin = TypeVar("Plugin", bound="Filter | Reader")
 
-PLUGIN_FAILURES = (Exception, SystemExit)
+PLUGIN_FAILURES = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
 """What the code of a plug-in may raise; one that leaves the program would end a run as if it were finished."""
 
 _PARTS = (Mapping, list, tuple, set, frozenset)
@@ -42,7 +42,15 @@ _PARTS = (Mapping, list, tuple, set, frozenset)
 
 def describe_raised(error: BaseException) -> str:
     """Return what a plug-in raised, in a line."""
-    return f"{type(error).__name__}: {one_line(str(error))}"
+    return f"{type(error).__name__}: {one_line(describe_text(error))}"
+
+
+def describe_text(error: BaseException) -> str:
+    """Return the text of what a plug-in raised; code of the plug-in gives it, which may raise too."""
+    try:
+        return str(error)
+    except PLUGIN_FAILURES as other:
+        return f"its text raises {type(other).__name__}"
 
 
 class NoOptions(BaseModel):
@@ -239,7 +247,7 @@ def _load(point: EntryPoint) -> object:
     except PLUGIN_FAILURES as error:
         raise PluginError(
             f"{_what(point.group, point.name)} ({_home(point)}): {point.value} cannot be imported: "
-            f"{type(error).__name__}: {error}"
+            f"{describe_raised(error)}"
         ) from error
 
 

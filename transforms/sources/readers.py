@@ -13,7 +13,13 @@ from schemas.errors import CppmillError, PluginError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.places import is_remote
-from schemas.plugins.entry_points import PLUGIN_FAILURES, describe_raised, describe_reader, find_reader
+from schemas.plugins.entry_points import (
+    PLUGIN_FAILURES,
+    describe_raised,
+    describe_reader,
+    describe_text,
+    find_reader,
+)
 from schemas.reasons import Dead, Filtered
 from schemas.units import Unit
 from transforms.sources import under_way
@@ -32,6 +38,7 @@ from transforms.storage.urls import input_errors
 logger = module_logger(__name__)
 
 _MAX_DETAIL_BYTES = 256
+_PAIR = 2
 
 _Rows = Document | pa.RecordBatch
 """What readers yield: a document, or several as a batch of UNDIGESTED."""
@@ -69,14 +76,11 @@ def _iter_other(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         DamageError: If the reader says that the file is damaged, or it gives more than an honest one holds.
         PluginError: If the reader fails.
     """
-    extension = extension_of(archive.path)
-    reader, members = find_reader(extension), None
+    reader, members = find_reader(extension_of(archive.path)), None
     while True:
         try:
             members = members or iter(reader.read(file))
-            name, content = next(members)
-            size = len(memoryview(content))
-            drop = archive.drops(name) or (Filtered.SIZE if size > archive.options.max_document_bytes else None)
+            given = next(members)
         except StopIteration:
             return
         except (CppmillError, OSError, MemoryError):
@@ -84,13 +88,35 @@ def _iter_other(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         except UnicodeError as error:
             raise DamageError(Dead.CORRUPT, type(error).__name__) from error
         except ValueError as error:
-            raise DamageError(Dead.CORRUPT, bounded(str(error), _MAX_DETAIL_BYTES)) from error
+            raise DamageError(Dead.CORRUPT, bounded(describe_text(error), _MAX_DETAIL_BYTES)) from error
         except PLUGIN_FAILURES as error:
-            place = f"{describe_reader(extension)}, in {display_path(archive.path)}"
-            raise PluginError(f"{place}: {describe_raised(error)}") from error
+            raise _plugin_error(archive, error) from error
+        try:
+            name, content = _pair(given)
+        except PLUGIN_FAILURES as error:
+            raise _plugin_error(archive, error) from error
+        size = content.nbytes
+        drop = archive.drops(name) or (Filtered.SIZE if size > archive.options.max_document_bytes else None)
         archive.count_row()
         archive.grow_row(size)
         yield archive.filtered(name, drop, size) if drop else archive.document(name, bytes(content))
+
+
+def _pair(given: object) -> tuple[str, memoryview]:
+    """Return the name and the bytes of a document that a reader gave.
+
+    Raises:
+        TypeError: If it gave something else, which is no damage of the file.
+    """
+    if not isinstance(given, tuple | list) or len(given) != _PAIR or not isinstance(given[0], str):
+        raise TypeError(f"it gave a {type(given).__name__} that is not a pair of name and bytes")
+    return str.__str__(given[0]), memoryview(given[1])
+
+
+def _plugin_error(archive: Archive, error: BaseException) -> PluginError:
+    """Return the error that names the reader of another distribution, the file, and what the reader raised."""
+    place = f"{describe_reader(extension_of(archive.path))}, in {display_path(archive.path)}"
+    return PluginError(f"{place}: {describe_raised(error)}")
 
 
 _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {

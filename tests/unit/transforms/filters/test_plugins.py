@@ -333,3 +333,58 @@ def test_a_reader_gives_no_more_rows_than_an_honest_file_holds(
     result = run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",), drop_duplicates=False))
     assert len(result.contents) == 10
     assert result.rejects == [("all.sections", "dead", "expansion")]
+
+
+class UnspeakableError(ValueError):
+    """An error whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise OSError("no text")
+
+
+def raise_in_reader(error: BaseException) -> Callable[..., Iterator[Any]]:
+    """Return the function of a reader that gives a document, and then raises."""
+
+    def read(_: object) -> Iterator[Any]:
+        yield "a.cpp", b"int a;\n"
+        raise error
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (raise_in_reader(GeneratorExit()), "GeneratorExit"),
+        (raise_in_reader(BaseExceptionGroup("all", [SystemExit(3)])), r"BaseExceptionGroup: all \(1 sub-exception\)"),
+        (raise_in_reader(RuntimeError(UnspeakableError())), "RuntimeError: its text raises OSError"),
+        (lambda _: [("a.cpp", b"int a;", 1)], "TypeError: it gave a tuple that is not a pair of name and bytes"),
+        (lambda _: {"a.cpp": b"int a;"}, "TypeError: it gave a str that is not a pair of name and bytes"),
+        (lambda _: [(b"a.cpp", b"int a;")], "TypeError: it gave a tuple that is not a pair of name and bytes"),
+    ],
+)
+def test_whatever_a_reader_raises_or_gives_ends_the_run_and_is_no_damaged_file(
+    example: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    out: OutputFolder,
+    run_ingest: Any,
+    read: Callable[[object], Any],
+    said: str,
+) -> None:
+    (tmp_path / "all.sections").write_bytes(SECTIONS)
+    monkeypatch.setattr(importlib.import_module("sections"), "READER", plugins.Reader(version="3", read=read))
+    forget_installed()
+    with pytest.raises(PluginError, match=rf"in all\.sections: {said}"):
+        run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))
+
+
+def test_damage_whose_text_cannot_be_had_is_damage(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: OutputFolder, run_ingest: Any
+) -> None:
+    (tmp_path / "all.sections").write_bytes(SECTIONS)
+    read = raise_in_reader(UnspeakableError())
+    monkeypatch.setattr(importlib.import_module("sections"), "READER", plugins.Reader(version="3", read=read))
+    forget_installed()
+    result = run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))
+    assert (list(result.contents), result.rejects) == (["all.sections/a.cpp"], [("all.sections", "dead", "corrupt")])
