@@ -30,7 +30,7 @@ from transforms.sources.document import Document, in_sample
 from transforms.sources.globs import is_glob
 from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_documents
-from transforms.storage.folder import OutputFolder
+from transforms.storage.folder import OutputFolder, naming_damage
 
 logger = module_logger(__name__)
 
@@ -99,8 +99,8 @@ def _run_shards(place: str) -> list[str]:
         return []
     below = [f"documents/{path.name}" for path in sorted(Path(place, "documents").glob(_SHARDS))]
     names = below or [path.name for path in sorted(Path(place).glob(_SHARDS))]
-    found = [name for name in names if set(COLUMNS) <= set(pq.read_schema(Path(place, name)).names)]
-    return _named(OutputFolder(place), found)
+    out = OutputFolder(place)
+    return _named(out, [name for name in names if _has_columns(out, name)])
 
 
 def _remote_shards(place: str) -> list[str]:
@@ -108,12 +108,17 @@ def _remote_shards(place: str) -> list[str]:
     out = OutputFolder(place)
     folder = "" if place.rstrip("/").endswith("/documents") else "documents"
     names = [name for name in out.files(folder) if fnmatchcase(name.rpartition("/")[2], _SHARDS)]
-    found = []
-    for name in names:
-        with out.open_ranges(name) as file:
-            if set(COLUMNS) <= set(pq.read_schema(file).names):
-                found.append(name)
-    return _named(out, found)
+    return _named(out, [name for name in names if _has_columns(out, name)])
+
+
+def _has_columns(out: OutputFolder, name: str) -> bool:
+    """Return whether a file of a folder is a documents shard.
+
+    Raises:
+        IntegrityError: If it is damaged.
+    """
+    with naming_damage(out.where(name)), out.open_ranges(name) as file:
+        return set(COLUMNS) <= set(pq.read_schema(file).names)
 
 
 def _named(out: OutputFolder, names: list[str]) -> list[str]:
@@ -186,5 +191,5 @@ def documents_shards(folder: str, *, argument: str) -> tuple[OutputFolder, list[
 def read_shards(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield columns of shards of OUT, of documents or of tokens."""
     for name in names:
-        with out.open_local(name) as path, pq.ParquetFile(path) as shard:
+        with out.open_local(name) as path, naming_damage(out.where(name)), pq.ParquetFile(path) as shard:
             yield from shard.iter_batches(batch_size=_ROWS_A_BATCH, columns=list(columns))

@@ -219,7 +219,14 @@ def _find(group: str, name: str, kind: type[Plugin]) -> Plugin:
     loaded = _load(points[0])
     if not isinstance(loaded, kind):
         raise PluginError(f"{what} ({_home(points[0])}): {points[0].value} is no cppmill.{kind.__name__}")
+    if not _is_text(loaded.version):
+        raise PluginError(f"{what} ({_home(points[0])}): its version is {loaded.version!r}, and no line of text")
     return loaded
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value is a line of text, which a receipt can have."""
+    return isinstance(value, str) and value.isprintable()
 
 
 def _describe(group: str, name: str, find: Callable[[str], Filter | Reader]) -> str:

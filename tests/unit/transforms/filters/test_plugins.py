@@ -388,3 +388,22 @@ def test_damage_whose_text_cannot_be_had_is_damage(
     forget_installed()
     result = run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))
     assert (list(result.contents), result.rejects) == (["all.sections/a.cpp"], [("all.sections", "dead", "corrupt")])
+
+
+@pytest.mark.parametrize("version", [5, None, "\ud800", "1\n2"])
+def test_a_version_that_no_receipt_can_have_is_refused(
+    example: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    out: OutputFolder,
+    run_ingest: Any,
+    version: Any,
+) -> None:
+    (tmp_path / "all.sections").write_bytes(SECTIONS)
+    module = importlib.import_module("sections")
+    monkeypatch.setattr(module, "READER", replace(module.READER, version=version))
+    forget_installed()
+    with pytest.raises(
+        PluginError, match=r"reader 'sections' \(cppmill-example 0.1.0\): its version is .*no line of text"
+    ):
+        run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))

@@ -212,6 +212,9 @@ fn check_files(dir: &Path, manifest: &Manifest) -> Result<()> {
             )));
         }
         let path = dir.join(name);
+        if !path.is_file() && dir.is_dir() {
+            return Err(corrupt(format!("{}: there is no such file, and manifest.json names it", path.display())));
+        }
         let found = sha256_hex(&read_file(&path)?);
         if found != *expected {
             return Err(corrupt(format!("{}: SHA-256 is {found}, manifest.json says {expected}", path.display())));

@@ -402,6 +402,8 @@ def _names(manifest: Mapping[str, Any]) -> dict[str, int]:
 def _check_file(folder: Path, name: str, expected: str) -> None:
     if Path(name).name != name:
         raise CorruptDataError(f"{folder / MANIFEST}: {name!r} is not a plain file name")
+    if not (folder / name).is_file():
+        raise CorruptDataError(f"{folder / name}: there is no such file, and {MANIFEST} names it")
     found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
     if found != expected:
         raise CorruptDataError(f"{folder / name}: SHA-256 is {found}, {MANIFEST} says {expected}")
