@@ -293,7 +293,7 @@ def _found(value: Any, where: str) -> VocabStamp | None:  # noqa: ANN401 - any J
             vocab_size=int(value["vocab_size"]),
             position=json.loads(position) if isinstance(position, str) else position,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptDataError(f"{where}: a stamp that cannot be read ({error!r}); stamp it again") from error
 
 
@@ -360,7 +360,7 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     try:
         value = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptDataError(f"{path}: not JSON ({error})") from error
     if not isinstance(value, dict):
         raise CorruptDataError(f"{path}: JSON, but no object")

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ _UNREADABLE = (
     LookupError,
     AttributeError,
 )
+_FORM: Mapping[str, type] = {
+    **dict.fromkeys(("epoch", "consumed", "seed", "streams"), Integral),
+    **dict.fromkeys(("dataset", "tokenizer"), str),
+    "shuffle": bool,
+}
+_COUNTS, _MOST = {"epoch", "consumed", "streams"}, 1 << 63
 _WORKER = {"begun", "steps", "batch_rows", "place"}
 
 
@@ -50,19 +57,40 @@ def read_position(checkpoint: Checkpoint) -> Mapping[str, Any]:
         CorruptDataError: If it is damaged.
         InvalidInputError: If it has none, or several that differ.
     """
+    named = "the checkpoint" if isinstance(checkpoint, Mapping) else str(checkpoint)
     stamped = read_stamp(checkpoint)
     if stamped is not None and stamped.position is not None:
+        _check_form(named, stamped.position)
         return stamped.position
-    value = checkpoint if isinstance(checkpoint, Mapping) else _read(Path(checkpoint))
-    found = list(_positions(value)) or list(_of_workers(value))
-    named = "the checkpoint" if isinstance(checkpoint, Mapping) else str(checkpoint)
+    try:
+        value = checkpoint if isinstance(checkpoint, Mapping) else _read(Path(checkpoint))
+        found = list(_positions(value)) or list(_of_workers(value))
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptDataError(f"{named}: not the position of a loader ({type(error).__name__}: {error})") from error
     if not found:
         raise InvalidInputError(
             f"{named}: no position of a loader; save loader.state_dict(…) in it, or stamp it: stamp(…, position=…)"
         )
     if any(position != found[0] for position in found):
         raise InvalidInputError(f"{named}: {len(found)} positions that differ; give a checkpoint of one loader")
+    _check_form(named, found[0])
     return found[0]
+
+
+def _check_form(named: str, position: Mapping[str, Any]) -> None:
+    """Check that a position has what a loader writes, of its types.
+
+    Raises:
+        CorruptDataError: Naming what it lacks.
+    """
+    for name, kind in _FORM.items():
+        value = position.get(name)
+        is_other = not isinstance(value, kind) or (kind is Integral and isinstance(value, bool))
+        if is_other or (name in _COUNTS and not 0 <= value < _MOST):
+            raise CorruptDataError(f"{named}: its {name} is {value!r}, and no loader writes such a position")
+    source = position.get("source")
+    if source is not None and not (isinstance(source, Mapping) and all(isinstance(v, str) for v in source.values())):
+        raise CorruptDataError(f"{named}: its source is {source!r}, and no loader writes such a position")
 
 
 def _positions(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - whatever a checkpoint holds

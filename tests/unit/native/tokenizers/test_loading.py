@@ -1,11 +1,13 @@
 """Loading tokenizer directories of any kind, and refusing invalid ones."""
 
 import json
+import shutil
 from pathlib import Path
 
 import cppmill_core
 import pytest
 from cppmill_core import AnyTokenizer, Tokenizer, load_tokenizer
+from cppmill_core.manifests import read_manifest
 
 
 def test_a_directory_without_a_kind_is_run_by_the_native_core(directory: Path, tokenizer: Tokenizer) -> None:
@@ -36,3 +38,14 @@ def test_an_invalid_manifest_is_refused_by_its_path(content: str, tmp_path: Path
 def test_a_folder_without_a_manifest_says_what_to_pass(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="give the folder `tokenizer`"):
         load_tokenizer(tmp_path)
+
+
+def test_a_directory_that_lacks_a_file_of_its_manifest_is_damaged(directory: Path, tmp_path: Path) -> None:
+    copy, name = shutil.copytree(directory, tmp_path / "copy"), "tokenizer.json"
+    (copy / name).unlink()
+    for load in (load_tokenizer, Tokenizer.from_dir, lambda place: read_manifest(place, None)):
+        with pytest.raises(cppmill_core.CorruptDataError, match=rf"{name}: there is no such file, and manifest\.json"):
+            load(copy)
+    (copy / name).mkdir()
+    with pytest.raises(cppmill_core.CorruptDataError, match=rf"{name}: there is no such file, and manifest\.json"):
+        load_tokenizer(copy)

@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 from cppmill_core import VocabStamp, read_stamp, stamp
 from cppmill_core.loader import Loader
+from cppmill_core.order.steps import read_legs
 from cppmill_core.positions import read_position
 
 from tests.token_shards import FILES, write_shards
@@ -59,6 +60,46 @@ def test_a_dict_has_it_anywhere(tmp_path: Path, position: dict[str, Any]) -> Non
         read_position({"a": position, "b": position | {"consumed": 1}})
     with pytest.raises(cppmill_core.InvalidInputError, match="no position of a loader"):
         read_position({"a": {}})
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "x", 1.5, -1, True, 1 << 70])
+@pytest.mark.parametrize("name", ["epoch", "consumed", "streams", "dataset", "tokenizer", "seed", "shuffle", "source"])
+def test_a_position_that_no_loader_writes_is_refused(
+    tmp_path: Path, position: dict[str, Any], name: str, value: Any
+) -> None:
+    is_written = (name, str(value)) in {("source", "None"), ("source", "{}"), ("shuffle", "True")}
+    is_written = is_written or (name in ("dataset", "tokenizer") and value == "x")
+    is_written = is_written or (name == "seed" and value in (-1, 1 << 70) and value is not True)
+    if is_written:
+        assert read_position({"data": position | {name: value}})[name] == value
+        return
+    (tmp_path / "state.json").write_text(json.dumps({"data": position | {name: value}}))
+    with pytest.raises(cppmill_core.CorruptDataError, match=f"state.json: its {name} is .* no loader writes"):
+        read_position(tmp_path / "state.json")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 200_000,
+        b'{"begun": 1, "steps": 2, "batch_rows": 3, "place": 4}',
+        b'{"begun": {}, "steps": 2, "batch_rows": 3, "place": {"ranks": 2}}',
+        b'{"format": "cppmill-loader-1"}',
+    ],
+)
+def test_a_checkpoint_of_another_form_is_refused_in_a_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "state.json").write_bytes(data)
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"state\.json: "):
+        read_position(tmp_path / "state.json")
+
+
+@pytest.mark.parametrize(
+    "change", [{"ranks": "x"}, {"batch_rows": 0}, {"epoch": -1}, {"drop_last": 1}, {"ranks": True}]
+)
+def test_legs_that_no_loader_writes_are_refused(position: dict[str, Any], change: dict[str, Any]) -> None:
+    assert read_legs(position)
+    with pytest.raises(cppmill_core.InvalidInputError, match="no loader writes the leg"):
+        read_legs(position | {"legs": [position["legs"][0] | change]})
 
 
 def test_workers_of_a_stateful_loader_make_one_position(position: dict[str, Any]) -> None:

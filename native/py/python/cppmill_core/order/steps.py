@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count
+from numbers import Integral
 from typing import Any
 
 from cppmill_core._native import InvalidInputError
 
 __all__ = ["History", "Leg", "Stretch", "as_json", "continued", "read_legs"]
+
+_LEAST = {"epoch": 0, "consumed": 0, "ranks": 1, "batch_rows": 1}
+"""The least numbers of a leg."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +172,21 @@ def read_legs(state: Mapping[str, Any]) -> tuple[Leg, ...]:
         InvalidInputError: If they cannot be read.
     """
     try:
-        return tuple(Leg(**leg) for leg in state.get("legs", ()))
+        legs = tuple(Leg(**leg) for leg in state.get("legs", ()))
     except TypeError as error:
         raise InvalidInputError(f"the position: legs that cannot be read ({error})") from error
+    wrong = [leg for leg in legs if not _is_written(leg)]
+    if wrong:
+        raise InvalidInputError(f"the position: no loader writes the leg {wrong[0]}")
+    return legs
+
+
+def _is_written(leg: Leg) -> bool:
+    """Return whether a leg has numbers as a loader writes them."""
+    values = ((getattr(leg, name), least) for name, least in _LEAST.items())
+    return isinstance(leg.drop_last, bool) and all(
+        isinstance(value, Integral) and not isinstance(value, bool) and value >= least for value, least in values
+    )
 
 
 def continued(legs: Sequence[Leg], leg: Leg) -> tuple[Leg, ...]:
