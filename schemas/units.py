@@ -15,7 +15,7 @@ from schemas.digests import canonical_json, parse_json, same_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.reasons import Dead
-from schemas.tables import DATA_FORMAT_VERSION
+from schemas.tables import DATA_FORMAT_VERSION, LICENSE_SOURCES, REDACTED_COLUMNS
 
 RECEIPT_FORMAT = "cppmill-unit-2"
 OLD_RECEIPT_FORMAT = "cppmill-unit-1"
@@ -70,6 +70,13 @@ _NUMBERS = ("documents", "bytes", "tokens", "max_token_id")
 _PROVED = ("tokens", "documents")
 _DATASET = frozenset(_NUMBERS)
 _ALTERATIONS = frozenset({"altered", "redacted", "licenses"})
+_ALTERED: dict[str, Any] = {
+    "altered": 0,
+    "redacted": dict.fromkeys(REDACTED_COLUMNS.names, {"documents": 0, "places": 0}),
+    "licenses": dict.fromkeys(LICENSE_SOURCES, 0),
+}
+"""The form of these."""
+
 _TOTALS: dict[Stage, tuple[frozenset[str], frozenset[str]]] = {
     Stage.INGEST: (frozenset({"documents", "bytes"}), _ALTERATIONS),
     Stage.SCAN: (frozenset(), frozenset()),
@@ -257,6 +264,9 @@ class UnitReceipt:
         """Compare ledger, totals and rows of a unit of ingest."""
         if self.inputs:
             raise ValueError(f"inputs: a unit of {self.stage} has none")
+        for name in self.totals.keys() & _ALTERATIONS:
+            if not _has_form(self.totals[name], _ALTERED[name]):
+                raise ValueError(f"totals: {name} is {self.totals[name]!r}")
         found = Ledger.from_json(self.ledger, where="ledger")
         for tally in (found.documents, found.num_bytes):
             if any(type(amount) is not int or amount < 0 for _, _, amount in tally.entries()):
@@ -270,6 +280,17 @@ class UnitReceipt:
         counted = {"documents": found.documents.kept, "bytes": found.num_bytes.kept, "rows": found.documents.kept}
         if not same_json(said, {**counted, "rejects": found.documents.total - found.documents.kept}):
             raise ValueError("its totals, rows and ledger differ")
+
+
+def _has_form(value: object, form: object) -> bool:
+    """Return whether a value has the keys of another, at every depth, and numbers in their places."""
+    if isinstance(form, dict):
+        return (
+            isinstance(value, dict)
+            and value.keys() == form.keys()
+            and all(_has_form(value[name], part) for name, part in form.items())
+        )
+    return type(value) is int and value >= 0
 
 
 def is_sealed(data: bytes) -> bool:

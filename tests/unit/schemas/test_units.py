@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
+from schemas.tables import LICENSE_SOURCES, REDACTED_COLUMNS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, is_sealed, unit_key
 
+REDACTED = {name: {"documents": 1, "places": 2} for name in REDACTED_COLUMNS.names}
 BASE = {"stage": Stage.SCAN, "core_version": "0.1.0", "config": {"pattern": "p"}, "inputs": ["a"]}
 RECEIPT = UnitReceipt(
     stage=Stage.TOKENIZE,
@@ -122,3 +124,29 @@ def test_a_receipt_whose_outputs_have_other_keys_says_which():
     data = canonical_json({**value, "digest": sha256_json(value)})
     with pytest.raises(IntegrityError, match="the keys of an output are num_bytes, path, row3, sha256"):
         UnitReceipt.from_bytes(data, where="here")
+
+
+@pytest.mark.parametrize(
+    ("altered", "is_written"),
+    [
+        ({"altered": 0, "redacted": REDACTED, "licenses": dict.fromkeys(LICENSE_SOURCES, 1)}, True),
+        ({"altered": -1}, False),
+        ({"altered": "0"}, False),
+        ({"redacted": {}}, False),
+        ({"redacted": REDACTED | {"redacted_ips": {"documents": 0}}}, False),
+        ({"redacted": REDACTED | {"redacted_ips": {"documents": "0", "places": 0}}}, False),
+        ({"licenses": {"tag": 1}}, False),
+        ({"licenses": []}, False),
+    ],
+)
+def test_what_was_altered_has_the_form_that_ingest_writes(altered, is_written):
+    nothing = {"in": 0, "kept": 0, "empty": 0, "duplicate": 0, "filtered": {}, "dead": {}}
+    ledger, totals = {"documents": nothing, "bytes": nothing}, {"documents": 0, "bytes": 0, **altered}
+    receipt = UnitReceipt(stage=Stage.INGEST, key="0" * 64, outputs=(), totals=totals, ledger=ledger)
+    if is_written:
+        receipt.check_facts(where="a")
+    else:
+        with pytest.raises(
+            IntegrityError, match=f"no unit of ingest writes this receipt .totals: {next(iter(altered))}"
+        ):
+            receipt.check_facts(where="a")

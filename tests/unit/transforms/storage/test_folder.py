@@ -218,3 +218,11 @@ def test_permissions_are_what_the_umask_leaves(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "out/tokens/part-0.parquet").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(("inputs", "is_found"), [({"documents/part-0.parquet": "2" * 64}, True), ({}, False)])
+def test_the_receipt_of_a_unit_with_inputs_has_them(out, inputs, is_found):
+    planned = {"inputs": {"documents/part-0.parquet": "2" * 64}}
+    unit = replace(a_unit(), stage=Stage.SCAN, payload=planned)
+    out.publish_receipt(UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={}, inputs=inputs))
+    assert (out.find_receipt(unit) is not None) is is_found
