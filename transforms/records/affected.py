@@ -106,9 +106,16 @@ def unmatched(out: OutputFolder, withdrawals: Withdrawals) -> Withdrawals:
 
 
 def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
-    """Return the doc_ids of what a list has in a run, also where only a copy of it is kept."""
-    found = {row["doc_id"] for row in listed_rows(out, read_receipt(out), withdrawals)}
-    for name in (name for name in out.files("documents") if name.startswith(REJECTS_PREFIX)):
+    """Return the doc_ids of what a list has in a run, also where only a copy of it is kept.
+
+    Raises:
+        IntegrityError: If documents or rejects are missing, or not those that the receipt names.
+    """
+    receipt = read_receipt(out)
+    found = {row["doc_id"] for row in listed_rows(out, receipt, withdrawals)}
+    names = sorted(name for name in receipt["files"] if name.startswith(REJECTS_PREFIX))
+    check_named(out, receipt, names)
+    for name in names:
         with out.open_ranges(name) as file:
             rows = pq.read_table(file, use_threads=False)
         copies = [row for row in rows.to_pylist() if row["column"] == Column.DUPLICATE]

@@ -9,9 +9,13 @@ import pytest
 from cppmill_core.loader import Loader
 
 from pipelines.tokenizers.texts import read_texts
+from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from tests.prepared import SourcesAndStore
 from tests.signing import rewrite
+from transforms.filters.withdrawals import Withdrawals
+from transforms.records.affected import listed_doc_ids
+from transforms.storage.folder import OutputFolder
 
 GONE = "numpy/numpy/npy_math.h"
 
@@ -193,3 +197,13 @@ def test_a_list_that_is_a_device_without_an_end_is_refused(option, tmp_path, cpp
     refused = cppmill("withdraw", tmp_path / "withdrawn.json", option, tmp_path / "list", check=False)
     assert refused.returncode == 2
     assert f"{tmp_path}/list: cannot be read: a pipe or a device, not a file" in refused.stderr
+
+
+def test_copies_are_looked_for_in_the_rejects_that_the_receipt_names(copied_run):
+    out, asked = OutputFolder(copied_run.out), Withdrawals.of({"projects": ["numpy"]})
+    assert listed_doc_ids(out, asked)
+    rejects = sorted((copied_run.out / "documents").glob("rejects-*"))[0]
+    shutil.copy(rejects, rejects.with_name("rejects-0.parquet"))
+    rejects.unlink()
+    with pytest.raises(IntegrityError, match=rf"{rejects.name}: missing, or not the file that the receipt names"):
+        listed_doc_ids(out, asked)
