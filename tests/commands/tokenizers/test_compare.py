@@ -11,10 +11,11 @@ import pytest
 
 from pipelines.tokenizers.compare import named_places, parse_size
 from pipelines.tokenizers.propose import propose_for_run
-from pipelines.tokenizers.texts import BATCH_BYTES, documents_shards, read_texts
+from pipelines.tokenizers.texts import BATCH_BYTES, documents_shards, read_shards, read_texts
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import IngestOptions
 from tests.signing import rewrite
+from transforms.storage.folder import OutputFolder
 
 O200K = distribution("bpe-openai").locate_file("bpe_openai/data/o200k_base.tiktoken.gz")
 
@@ -165,6 +166,18 @@ def test_the_documents_folder_of_a_run_is_held_to_its_receipt(copied_run):
         next(read_texts([name], IngestOptions(), argument="--on"))
     with pytest.raises(IntegrityError, match="not the file that the receipt names"):
         documents_shards(name, argument="RUN")
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1" + bytes(8) + b"PAR1"])
+def test_a_documents_shard_that_cannot_be_read_is_named(copied_run, content):
+    shard = sorted((copied_run.out / "documents").glob("part-*"))[0]
+    shard.write_bytes(content)
+    for place in (copied_run.out, copied_run.out / "documents"):
+        with pytest.raises(IntegrityError, match=rf"{shard.name}: damaged"):
+            next(read_texts([str(place)], IngestOptions(), argument="--on"))
+    (copied_run.out / "receipt.json").unlink()
+    with pytest.raises(IntegrityError, match=rf"{shard.name}: damaged"):
+        next(read_shards(OutputFolder(copied_run.out), [f"documents/{shard.name}"], ["content"]))
 
 
 def test_a_run_without_its_documents_is_no_source(copied_run):
