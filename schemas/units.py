@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from schemas.digests import canonical_json, parse_json, same_json, sha256_json
+from schemas.digests import HEX_DIGEST, canonical_json, parse_json, same_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.reasons import Dead
@@ -77,12 +77,13 @@ _ALTERED: dict[str, Any] = {
 }
 """The form of these."""
 
+_DIGESTS, _LOST = frozenset({"dataset_digest", "corpus_digest"}), "lost"
 _TOTALS: dict[Stage, tuple[frozenset[str], frozenset[str]]] = {
     Stage.INGEST: (frozenset({"documents", "bytes"}), _ALTERATIONS),
     Stage.SCAN: (frozenset(), frozenset()),
     Stage.BUILD: (frozenset(), frozenset()),
     Stage.TOKENIZE: (_DATASET | {"control_text"}, frozenset()),
-    Stage.VALIDATE: (_DATASET | {"dataset_digest", "corpus_digest"}, frozenset({"lost"})),
+    Stage.VALIDATE: (_DATASET | _DIGESTS, frozenset({_LOST})),
 }
 """The totals of units of these stages: those that each has, and those that one may have."""
 
@@ -249,6 +250,7 @@ class UnitReceipt:
             raise ValueError(f"totals: they are {', '.join(sorted(self.totals))}")
         if any(type(self.totals.get(name, 0)) is not int for name in _NUMBERS):
             raise TypeError("totals: a number is none")
+        self._check_forms()
         if self.stage is Stage.INGEST:
             self._check_ingested()
         elif self.ledger and known is not None:
@@ -260,13 +262,26 @@ class UnitReceipt:
         if self.stage is Stage.VALIDATE and (self.outputs or len(self.inputs) != len(_PROVED)):
             raise ValueError("it is not a proof of a token shard from a documents shard")
 
+    def _check_forms(self) -> None:
+        """Check the totals of the stages of a run that are more than a number."""
+        for name in self.totals.keys() - _DATASET if self.stage in _TOTALS else ():
+            value = self.totals[name]
+            if name in _ALTERATIONS:
+                is_written = _has_form(value, _ALTERED[name])
+            elif name in _DIGESTS:
+                is_written = isinstance(value, str) and bool(HEX_DIGEST.fullmatch(value))
+            elif name == _LOST:
+                is_written = isinstance(value, dict) and value.keys() == {"documents", "bytes"}
+                is_written = is_written and all(map(_is_tally, value.values()))
+            else:
+                is_written = _is_tally(value)
+            if not is_written:
+                raise ValueError(f"totals: {name} is {value!r}")
+
     def _check_ingested(self) -> None:
         """Compare ledger, totals and rows of a unit of ingest."""
         if self.inputs:
             raise ValueError(f"inputs: a unit of {self.stage} has none")
-        for name in self.totals.keys() & _ALTERATIONS:
-            if not _has_form(self.totals[name], _ALTERED[name]):
-                raise ValueError(f"totals: {name} is {self.totals[name]!r}")
         found = Ledger.from_json(self.ledger, where="ledger")
         for tally in (found.documents, found.num_bytes):
             if any(type(amount) is not int or amount < 0 for _, _, amount in tally.entries()):
@@ -280,6 +295,11 @@ class UnitReceipt:
         counted = {"documents": found.documents.kept, "bytes": found.num_bytes.kept, "rows": found.documents.kept}
         if not same_json(said, {**counted, "rejects": found.documents.total - found.documents.kept}):
             raise ValueError("its totals, rows and ledger differ")
+
+
+def _is_tally(value: object) -> bool:
+    """Return whether a value has names and numbers of them."""
+    return isinstance(value, dict) and all(type(number) is int and number >= 0 for number in value.values())
 
 
 def _has_form(value: object, form: object) -> bool:

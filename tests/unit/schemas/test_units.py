@@ -150,3 +150,34 @@ def test_what_was_altered_has_the_form_that_ingest_writes(altered, is_written):
             IntegrityError, match=f"no unit of ingest writes this receipt .totals: {next(iter(altered))}"
         ):
             receipt.check_facts(where="a")
+
+
+@pytest.mark.parametrize(
+    ("more", "is_written"),
+    [
+        ({}, True),
+        ({"lost": {"documents": {"nmt_nfkc": 1}, "bytes": {"nmt_nfkc": 2}}}, True),
+        ({"lost": {"documents": {"nmt_nfkc": 1}}}, False),
+        ({"lost": {"documents": {"nmt_nfkc": "1"}, "bytes": {}}}, False),
+        ({"lost": []}, False),
+        ({"corpus_digest": None}, False),
+        ({"dataset_digest": "0"}, False),
+    ],
+)
+def test_digests_and_losses_of_a_proof_have_the_form_that_validate_writes(more, is_written):
+    totals = dict.fromkeys(("documents", "bytes", "tokens", "max_token_id"), 0)
+    digests = dict.fromkeys(("dataset_digest", "corpus_digest"), "0" * 64)
+    proof = UnitReceipt(
+        stage=Stage.VALIDATE,
+        key="0" * 64,
+        outputs=(),
+        totals={**totals, **digests, **more},
+        inputs={"tokens/part-0.parquet": "1" * 64, "documents/part-0.parquet": "2" * 64},
+    )
+    if is_written:
+        proof.check_facts(where="a")
+    else:
+        with pytest.raises(
+            IntegrityError, match=f"no unit of validate writes this receipt .totals: {next(iter(more))}"
+        ):
+            proof.check_facts(where="a")

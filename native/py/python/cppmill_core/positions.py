@@ -84,7 +84,7 @@ def _check_form(named: str, position: Mapping[str, Any]) -> None:
         CorruptDataError: Naming what it lacks.
     """
     for name, kind in _FORM.items():
-        value = position.get(name)
+        value: Any = position.get(name)
         is_other = not isinstance(value, kind) or (kind is Integral and isinstance(value, bool))
         if is_other or (name in _COUNTS and not 0 <= value < _MOST):
             raise CorruptDataError(f"{named}: its {name} is {value!r}, and no loader writes such a position")

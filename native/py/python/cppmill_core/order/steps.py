@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from numbers import Integral
+from operator import ge
 from typing import Any
 
 from cppmill_core._native import InvalidInputError
@@ -183,10 +184,9 @@ def read_legs(state: Mapping[str, Any]) -> tuple[Leg, ...]:
 
 def _is_written(leg: Leg) -> bool:
     """Return whether a leg has numbers as a loader writes them."""
-    values = ((getattr(leg, name), least) for name, least in _LEAST.items())
-    return isinstance(leg.drop_last, bool) and all(
-        isinstance(value, Integral) and not isinstance(value, bool) and value >= least for value, least in values
-    )
+    values = [getattr(leg, name) for name in _LEAST]
+    are_whole = all(isinstance(value, Integral) and not isinstance(value, bool) for value in values)
+    return isinstance(leg.drop_last, bool) and are_whole and all(map(ge, values, _LEAST.values()))
 
 
 def continued(legs: Sequence[Leg], leg: Leg) -> tuple[Leg, ...]:
