@@ -38,6 +38,7 @@ from schemas.study_options import DriftOptions
 from schemas.units import Stage
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
 from transforms.records.affected import check_own_list, known_withdrawals
+from transforms.records.in_toto import products
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.versions import Versions
@@ -162,6 +163,8 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     config = asked if before is None else _go_on(request, asked, before)
     if before is not None and config.tokenizer == f"{before.out.root}/tokenizer":
         _check_handed_on(before, "tokenizer/manifest.json", before.receipt["tokenizer"]["digest"])
+        for name, digest in products(dict(before.receipt), "tokenizer").items():
+            _check_handed_on(before, name, digest)
     config = _with_withdrawals(request, config, versions)
     if before is not None and is_up_to_date(config, before):
         versions.discard()
@@ -211,6 +214,8 @@ def _run(config: RunConfig, reporter: Reporter, before: FinishedRun | None, drif
 def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
     """Return whether a run would find every unit of a finished one up to date, and no other unit; nothing is written.
 
+    It would also find every file that no unit makes.
+
     Args:
         config: The configuration, with the tokenizer to use.
         before: The finished run.
@@ -220,7 +225,8 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
         return False
     planned = run.plan(config.model_copy(update={"out": before.out.root}))
     shards = {unit.unit for unit in planned if unit.stage == Stage.VALIDATE}
-    return all(unit.action == "skip" for unit in planned) and shards == set(before.shards.values())
+    is_done = all(unit.action == "skip" for unit in planned) and shards == set(before.shards.values())
+    return is_done and not damaged_files(before)
 
 
 def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig:

@@ -114,6 +114,21 @@ def test_a_version_that_is_damaged_is_not_up_to_date(store, cppmill):
     assert cppmill(*store.command, check=False).returncode == 10
 
 
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"# Another\n")])
+def test_what_lies_beside_a_tokenizer_is_handed_on_as_the_receipt_names_it(store, cppmill, damage):
+    damage(store.out("v000001") / "tokenizer/findings.md")
+    done = cppmill(*store.command, check=False)
+    assert (done.returncode, "tokenizer/findings.md: missing, or not the file" in done.stderr) == (1, True), done.stderr
+    assert store.versions.current == "v000001"
+
+
+def test_a_version_that_lacks_a_file_of_no_unit_is_not_up_to_date(store, cppmill):
+    (store.out("v000001") / "platform_vocab.json").unlink()
+    cppmill(*store.command)
+    assert store.versions.current == "v000002"
+    cppmill("verify", store.out("v000002"))
+
+
 def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(store, cppmill):
     before = tree(store.out("v000001"))
     done = cppmill(*store.command, check=False)
