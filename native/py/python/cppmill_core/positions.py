@@ -42,7 +42,7 @@ _FORM: Mapping[str, type] = {
     **dict.fromkeys(("dataset", "tokenizer"), str),
     "shuffle": bool,
 }
-_COUNTS, _MOST = {"epoch", "consumed", "streams"}, 1 << 63
+_LEAST, _MOST = {"epoch": 0, "consumed": 0, "streams": 1}, 1 << 63
 _WORKER = {"begun", "steps", "batch_rows", "place"}
 
 
@@ -86,7 +86,7 @@ def _check_form(named: str, position: Mapping[str, Any]) -> None:
     for name, kind in _FORM.items():
         value: Any = position.get(name)
         is_other = not isinstance(value, kind) or (kind is Integral and isinstance(value, bool))
-        if is_other or (name in _COUNTS and not 0 <= value < _MOST):
+        if is_other or (name in _LEAST and not _LEAST[name] <= value < _MOST):
             raise CorruptDataError(f"{named}: its {name} is {value!r}, and no loader writes such a position")
     source = position.get("source")
     if source is not None and not (isinstance(source, Mapping) and all(isinstance(v, str) for v in source.values())):

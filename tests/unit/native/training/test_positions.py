@@ -85,6 +85,7 @@ def test_a_position_that_no_loader_writes_is_refused(
         b'{"begun": 1, "steps": 2, "batch_rows": 3, "place": 4}',
         b'{"begun": {}, "steps": 2, "batch_rows": 3, "place": {"ranks": 2}}',
         b'{"format": "cppmill-loader-1"}',
+        b'{"format": "cppmill-loader-1", "epoch": 0, "consumed": 0, "seed": 0, "streams": 0}',
     ],
 )
 def test_a_checkpoint_of_another_form_is_refused_in_a_line(tmp_path: Path, data: bytes) -> None:
