@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import diff_directories
-from transforms.records.receipts import check_named, named_files
+from transforms.records.receipts import check_named, find_altered, named_files
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 
@@ -50,8 +50,7 @@ def is_same(before: FinishedRun, after: FinishedRun) -> bool:
 
 def damaged_files(run: FinishedRun) -> list[str]:
     """Return the files of a run that are missing, or not those that its receipt names."""
-    run.out.load_digests()
-    return sorted(name for name, digest in named_files(run.receipt).items() if run.out.digest(name) != digest)
+    return sorted(find_altered(run.out, run.receipt, named_files(run.receipt)))
 
 
 def find_changes(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:

@@ -236,11 +236,15 @@ def check_named(
     Raises:
         IntegrityError: If one is missing, or another one.
     """
+    if altered := next(find_altered(out, receipt, names), None):
+        raise IntegrityError(f"{out.where(altered)}: missing, or not the file that the receipt names; {advice}")
+
+
+def find_altered(out: OutputFolder, receipt: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
+    """Yield those of some files of a run that are missing, or not those that its receipt names."""
     named = named_files(receipt)
     out.load_digests()
-    for name in names:
-        if out.digest(name) != named.get(name):
-            raise IntegrityError(f"{out.where(name)}: missing, or not the file that the receipt names; {advice}")
+    yield from (name for name in names if out.digest(name) != named.get(name))
 
 
 def named_files(receipt: Mapping[str, Any]) -> dict[str, str]:

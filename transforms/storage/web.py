@@ -59,19 +59,19 @@ async def _checked(request: ClientRequest, response: ClientResponse) -> ClientRe
     Raises:
         aiohttp.ClientResponseError: If it is not the file that was asked for.
     """
-    message = ""
+    problem = ""
     if _leads_nowhere(response):
-        message = "it leads nowhere"
+        problem = "it leads nowhere"
     elif response.status == _PARTIAL and "Range" not in request.headers:
-        message = "it is a part of the file, and the whole was asked for"
-    if message:
+        problem = "it is a part of the file, and the whole was asked for"
+    elif response.status == _PARTIAL:
+        content = await response.read()  # kept for the caller, who reads a range as a whole too
+        problem = _range_problem(request.headers["Range"], response.headers.get("Content-Range"), len(content))
+    if problem:
         response.release()
         raise aiohttp.ClientResponseError(
-            response.request_info, response.history, status=response.status, message=message
+            response.request_info, response.history, status=response.status, message=problem
         )
-    if response.status == _PARTIAL:
-        content = await response.read()  # kept for the caller, who reads a range as a whole too
-        _check_range(request.headers["Range"], response, len(content))
     return response
 
 
@@ -80,26 +80,24 @@ def _leads_nowhere(response: ClientResponse) -> bool:
     return response.status in _ELSEWHERE and not (response.headers.get("Location") or response.headers.get("URI"))
 
 
-def _check_range(asked: str, response: ClientResponse, received: int) -> None:
-    """Check that a part of a file is the one that was asked for: other bytes in its place would be taken as the file's.
+def _range_problem(asked: str, said: str | None, received: int) -> str:
+    """Return why a part of a file is not the one that was asked for; other bytes in its place would be taken for it.
 
-    Raises:
-        aiohttp.ClientResponseError: If it says that it is another part, or has more or fewer bytes than it says.
+    Args:
+        asked: The range of the request.
+        said: The range that the answer says it is, if it says any.
+        received: The number of bytes of the answer.
     """
-    wanted, given = _ASKED.fullmatch(asked), _GIVEN.fullmatch(response.headers.get("Content-Range", ""))
+    wanted, given = _ASKED.fullmatch(asked), _GIVEN.fullmatch(said or "")
     if wanted is None:
-        return
+        return ""
     first, last = int(wanted["first"]), int(wanted["last"])
     if given is None:
-        holds = "Content-Range" not in response.headers and received == last - first + 1
+        holds = said is None and received == last - first + 1
     else:
         end = last if given["total"] == "*" else min(last, int(given["total"]) - 1)
         holds = (int(given["first"]), int(given["last"])) == (first, end) and received == end - first + 1
-    if not holds:
-        message = f"asked for {asked}, it sent {received:,} bytes as {response.headers.get('Content-Range')!r}"
-        raise aiohttp.ClientResponseError(
-            response.request_info, response.history, status=response.status, message=message
-        )
+    return "" if holds else f"asked for {asked}, it sent {received:,} bytes as {said!r}"
 
 
 def fetch(system: Any, path: str) -> bytes:  # noqa: ANN401 - fsspec has no annotations
