@@ -43,7 +43,8 @@ def lengths(
       cppmill lengths llvm --plot lengths.svg
     """
     with command_session(Output(as_json=as_json), advice="nothing was changed"):
-        from pipelines.exports.lengths import check_plot, plot_lengths, print_lengths, read_lengths
+        from pipelines.exports.lengths import plot_lengths, print_lengths, read_lengths
+        from pipelines.pages.figures import check_plot
 
         if plot is not None:
             check_plot(plot)

@@ -266,7 +266,7 @@ def sweep(
         Output(quiet=quiet, as_json=as_json, verbose=verbose), advice="nothing was changed"
     ) as reporter:
         from configs.execution import usable_threads
-        from pipelines.exports.lengths import check_plot
+        from pipelines.pages.figures import check_plot
         from pipelines.tokenizers import sweep as program
         from tokenizer_build.compare.costs import parse_models
 

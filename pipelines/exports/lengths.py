@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from configs.outputs import check_file
-from schemas.errors import ConfigError, IntegrityError
+from pipelines.pages.figures import write_plot
+from schemas.errors import IntegrityError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.lengths import CANDIDATES, PERCENTILES, Lengths, count_lengths
 from transforms.tokens.shards import token_shards
 
-_PLOTS = (".svg", ".png", ".pdf")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def read_lengths(run: str) -> Lengths:
@@ -63,31 +64,17 @@ def print_lengths(found: Lengths, *, as_json: bool) -> None:
     print(json.dumps(found.to_json()) if as_json else "\n".join(describe_lengths(found)))
 
 
-def check_plot(file: Path) -> None:
-    """Check that a plot can be drawn, before anything is read.
-
-    Raises:
-        ConfigError: If matplotlib is not installed, or the file is of no kind that is drawn, or has no folder.
-    """
-    if file.suffix not in _PLOTS:
-        raise ConfigError(f"--plot {file}: not allowed; its name ends with {', '.join(_PLOTS)}")
-    check_file(file, option="--plot")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ConfigError("--plot needs matplotlib: pip install 'cppmill[plots]'") from error
-
-
 def plot_lengths(found: Lengths, file: Path) -> None:
     """Draw the shares of documents and of tokens up to each length.
 
     Args:
         found: The distribution.
         file: Where to; its ending is the format. Equal distributions give equal SVG files.
-    """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
+    Raises:
+        ConfigError: If the file cannot be written.
+        ResourceError: If there is no space for it.
+    """
     bounds = [1 << power for power in range(6, max(18, found.percentile(100).bit_length() + 1))]
     rows = [found.kept(bound) for bound in bounds]
     lines = {
@@ -95,8 +82,8 @@ def plot_lengths(found: Lengths, file: Path) -> None:
         "tokens kept, longer documents dropped": [row.tokens_dropped for row in rows],
         "tokens kept, longer documents cut": [row.tokens_cut for row in rows],
     }
-    with rc_context({"svg.hashsalt": "cppmill", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(8, 4.5), layout="constrained")
+
+    def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for label, values in lines.items():
             axes.plot(bounds, [100 * value for value in values], marker=".", label=label)
@@ -107,7 +94,8 @@ def plot_lengths(found: Lengths, file: Path) -> None:
         axes.set_title(f"{found.documents:,} documents, {found.tokens:,} tokens")
         axes.grid(alpha=0.3)
         axes.legend()
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+    write_plot(file, (8, 4.5), paint)
 
 
 def _columns(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from configs.keywords import given_values, read_keywords
 from configs.layers import Layer
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.library.options import DriftKeys, Options, PlaceText
+from pipelines.library.places import check_places
 from pipelines.library.runs import Run, open_run
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import REENCODED
@@ -209,7 +210,7 @@ def _load(
     return load_run_config(file=_file(config), options=layer, needs_sources=True)
 
 
-def read_table(model: type[Model], name: str, values: Mapping[str, object]) -> Model:
+def read_table(model: type[Model], name: str, values: object) -> Model:
     """Return the options of a model that are given as a dict.
 
     Args:
@@ -218,8 +219,10 @@ def read_table(model: type[Model], name: str, values: Mapping[str, object]) -> M
         values: Values by key.
 
     Raises:
-        ConfigError: With one line for every problem.
+        ConfigError: If it is no mapping of texts; with one line for every problem.
     """
+    if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
+        raise ConfigError(f"{name} = {values!r}: not allowed; it takes options by their keys, as a dict")
     form = f"{name}: {{name}} = {{value}}"
     return read_layer(model, Layer(origin="", values={"options": given_values(values)}, form=form))
 
@@ -232,15 +235,10 @@ def _keywords(
     sources: PlaceText | Iterable[PlaceText], out: PlaceText | None, options: Mapping[str, object]
 ) -> dict[str, object]:
     """Return the keyword arguments with sources and output folder among them."""
-    several = several_places(sources)
+    several = check_places("sources", sources)
     given = dict(options)
     if several:
         given["sources"] = several
     if out is not None:
         given["out"] = out
     return given
-
-
-def several_places(places: PlaceText | Iterable[PlaceText]) -> list[str]:
-    """Return one place or several as a list of texts."""
-    return [os.fspath(place) for place in ((places,) if isinstance(places, str | os.PathLike) else places)]

@@ -56,6 +56,22 @@ def write_page(html: str, file: Path, *, option: str) -> str:
         ResourceError: If there is no space for it.
     """
     data = html.encode("utf-8", "backslashreplace")
+    write_output(data, file, option=option)
+    return f"{file}: {len(data) / 1e6:.1f} MB".encode("utf-8", "backslashreplace").decode()
+
+
+def write_output(data: bytes, file: Path, *, option: str) -> None:
+    """Write a file that an option named, whole or not at all.
+
+    Args:
+        data: Its content.
+        file: Where to.
+        option: What named the file, for messages.
+
+    Raises:
+        ConfigError: If the file cannot be written.
+        ResourceError: If there is no space for it.
+    """
     try:
         with explaining_refusals():
             write_file(file, data)
@@ -63,4 +79,3 @@ def write_page(html: str, file: Path, *, option: str) -> str:
         raise ConfigError(
             f"{option} {file}: cannot be written: {error.strerror}; name a file in a folder that is there"
         ) from error
-    return f"{file}: {len(data) / 1e6:.1f} MB".encode("utf-8", "backslashreplace").decode()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cppmill_core
 import numpy as np
@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from configs import VOCABULARY
 from pipelines.console.progress import MEGABYTE, Reporter
 from pipelines.console.tables import format_frame
+from pipelines.pages.figures import write_plot
 from pipelines.stages.build import read_scan_counts, write_tokenizer
 from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError, IntegrityError
@@ -31,6 +32,9 @@ from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.scratch import temporary_folder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -167,14 +171,15 @@ def plot_sweep(sizes: Sequence[Size], models: Sequence[Model], file: Path) -> No
         sizes: What was measured.
         models: The models.
         file: Where to; its ending is the format. Equal figures give equal SVG files.
-    """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
+    Raises:
+        ConfigError: If the file cannot be written.
+        ResourceError: If there is no space for it.
+    """
     records = [_record(size, models) for size in sizes]
     ids = [row["vocab_size"] for row in records]
-    with rc_context({"svg.hashsalt": "cppmill", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(8, 4.5), layout="constrained")
+
+    def paint(figure: Figure) -> None:
         gain, cost = figure.subplots(1, 2)
         gain.plot(ids, [row["bytes_per_token"] for row in records], marker=".")
         gain.set_title("bytes per token")
@@ -188,7 +193,8 @@ def plot_sweep(sizes: Sequence[Size], models: Sequence[Model], file: Path) -> No
             axes.set_xticks(ids, [f"{one:,}" for one in ids], rotation=45)
             axes.set_xlabel("ids")
             axes.grid(alpha=0.3)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+    write_plot(file, (8, 4.5), paint)
 
 
 def _record(size: Size, models: Sequence[Model]) -> dict[str, Any]:

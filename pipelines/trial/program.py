@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from configs.outputs import check_outside
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import Reporter
+from pipelines.pages.figures import check_moment
 from pipelines.trial import results
 from pipelines.trial.budget import share_budget
 from pipelines.trial.entrants import TrialEntrant, open_entrants
@@ -145,6 +146,7 @@ def _check_packages(device: str | None) -> str:
         import torch
     except ImportError as error:
         raise ConfigError(f"a trial needs {error.name}: pip install 'cppmill[trial]'") from error
+    check_moment()
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("--device cuda: torch finds no GPU; leave it out, or install a torch that supports this one")
     return device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -237,9 +239,7 @@ def _publish(trial: Trial, flops: float, rows: Sequence[dict[str, Any]], cells: 
     out.remove(RECEIPT)
 
     def draw(path: Path) -> int:
-        drawn = path.with_suffix(Path(PLOT).suffix)
-        results.plot(cells, drawn)
-        drawn.replace(path)
+        path.write_bytes(results.plot(cells))
         return 0
 
     figures = {"flops": flops, "tokenizers": list(rows), "cells": list(cells)}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pipelines.console.progress import MEGABYTE
 from pipelines.console.tables import format_frame
+from pipelines.pages.figures import draw_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Cells = Sequence[Mapping[str, Any]]
 """Of each cell the name of its tokenizer, its seed and its points, as `train_cell` returns them."""
@@ -79,18 +82,17 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def plot(cells: Cells, file: Path) -> None:
+def plot(cells: Cells) -> bytes:
     """Draw bits per byte over bytes and over work: the mean of the seeds, and, of several, the area between them.
 
     Args:
         cells: What was measured.
-        file: Where to; its ending is the format. Equal figures give equal SVG files.
-    """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": "cppmill", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(10, 4.5), layout="constrained")
+    Returns:
+        An SVG file; equal figures give equal bytes.
+    """
+
+    def paint(figure: Figure) -> None:
         for axes, (key, label) in zip(figure.subplots(1, 2, sharey=True), _AXES.items(), strict=True):
             for name in dict.fromkeys(cell["tokenizer"] for cell in cells):
                 mine = [cell["points"] for cell in cells if cell["tokenizer"] == name]
@@ -104,4 +106,5 @@ def plot(cells: Cells, file: Path) -> None:
             axes.grid(alpha=0.3)
         figure.axes[0].set_ylabel("bits per byte, held out")
         figure.axes[0].legend()
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+    return draw_figure("svg", (10, 4.5), paint)

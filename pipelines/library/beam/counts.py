@@ -12,10 +12,11 @@ import pyarrow as pa
 from apache_beam.coders import Coder, IterableCoder
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipelines.library.beam.arguments import check_number, check_place, check_table, check_threads
+from pipelines.library.beam.arguments import check_number, check_threads
 from pipelines.library.beam.batches import ToBatches, in_window
 from pipelines.library.commands import read_table
 from pipelines.library.options import PlaceText, ScanKeys
+from pipelines.library.places import check_place
 from pipelines.stages.scan import scanner_config
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.coders import RecordBatchCoder
@@ -78,7 +79,7 @@ class CountTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.Rec
         return counted
 
     def _scanner_config(self) -> str:
-        options = read_table(ScanOptions, "scan", check_table("scan", self.scan))
+        options = read_table(ScanOptions, "scan", self.scan)
         if self.family == Family.LINES and options.unit_pattern is None:
             raise ConfigError("scan: lines are counted with a unit_pattern, such as 'cpp-lines-1'; there is none")
         return scanner_config(

@@ -9,10 +9,11 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.library.beam.arguments import check_place, check_places, check_table, check_threads
+from pipelines.library.beam.arguments import check_threads
 from pipelines.library.beam.batches import ToBatches
 from pipelines.library.commands import read_table
 from pipelines.library.options import IngestKeys, PlaceText
+from pipelines.library.places import check_place, check_places
 from pipelines.stages.platforms import make_detect, read_platforms
 from schemas.coders import register_coders
 from schemas.errors import ConfigError
@@ -60,8 +61,10 @@ class ReadCpp(beam.PTransform[beam.Pipeline, Any]):
     def expand(self, pipeline: beam.Pipeline) -> Any:  # noqa: ANN401 - one PCollection, or two
         """List each source, spread its units, and read them."""
         register_coders()
-        options = _single_pass(check_table("ingest", self.ingest))
+        options = _single_pass(self.ingest)
         sources, threads = check_places("sources", self.sources), check_threads(self.threads)
+        if not sources:
+            raise ConfigError("sources: it names no path or URL")
         read = beam.ParDo(_ReadFn(options, threads)).with_output_types(pa.RecordBatch, rejected=pa.RecordBatch)
         outputs = (
             pipeline
@@ -146,6 +149,7 @@ def _single_pass(values: Mapping[str, Any]) -> IngestOptions:
     Raises:
         ConfigError: If one of those is given, or a value is not allowed.
     """
+    options = read_table(IngestOptions, "ingest", values)
     if refused := [name for name in WHOLE_CORPUS if values.get(name)]:
         raise ConfigError(
             f"ingest: {refused[0]} needs the whole corpus, which a single pass does not see: leave it out and use "
@@ -153,4 +157,4 @@ def _single_pass(values: Mapping[str, Any]) -> IngestOptions:
         )
     if "detect_platforms" in values:
         raise ConfigError("ingest: detect_platforms is a transform of its own: put DetectPlatforms behind ReadCpp")
-    return read_table(IngestOptions, "ingest", values)
+    return options

@@ -14,11 +14,12 @@ from apache_beam.coders import RowCoder
 from apache_beam.coders import registry as coder_registry
 from cppmill_core.manifests import MANIFEST
 
-from pipelines.library.beam.arguments import check_number, check_place, check_table, check_threads
+from pipelines.library.beam.arguments import check_number, check_threads
 from pipelines.library.beam.batches import ToBatches
 from pipelines.library.beam.rows import TokenFile
 from pipelines.library.commands import read_table
 from pipelines.library.options import PlaceText, TokenizeKeys
+from pipelines.library.places import check_place
 from pipelines.stages.given import no_tokenizer
 from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError
@@ -69,7 +70,7 @@ class Encode(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBa
             raise ConfigError(f"digest = {self.digest!r}: not allowed; it takes a SHA-256 in lower-case digits")
         place = _open_place(self.tokenizer)
         digest = self.digest or _read_digest(place)
-        options = read_table(TokenizeOptions, "tokenize", check_table("tokenize", self.tokenize))
+        options = read_table(TokenizeOptions, "tokenize", self.tokenize)
         otherwise = _GIVEN_DIGEST if self.digest else _READ_DIGEST
         encode = beam.ParDo(_EncodeFn(place, digest, otherwise, options, threads))
         encode = encode.with_output_types(pa.RecordBatch)

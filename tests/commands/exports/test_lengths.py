@@ -1,6 +1,7 @@
 """`cppmill lengths` on a real run."""
 
 import json
+import resource
 
 import pyarrow.parquet as pq
 import pytest
@@ -30,6 +31,23 @@ def test_a_plot_that_cannot_be_drawn_is_refused_first(run, cppmill, tmp_path, na
     assert done.returncode == 2
     assert message in done.stderr
     assert not done.stdout
+
+
+def test_a_moment_that_is_no_number_is_refused_first(run, cppmill, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    done = cppmill("lengths", run.out, "--plot", tmp_path / "a.svg", check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: SOURCE_DATE_EPOCH=yesterday: not a whole number of seconds")
+
+
+def test_a_plot_is_written_whole_or_not_at_all(run, cppmill, tmp_path, limited):
+    drawn = tmp_path / "a.svg"
+    drawn.write_text("before")
+    limited(resource.RLIMIT_FSIZE, 1000)
+    done = cppmill("lengths", run.out, "--plot", drawn, check=False)
+    assert (done.returncode, drawn.read_text()) == (1, "before")
+    assert str(drawn) in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == [drawn]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
