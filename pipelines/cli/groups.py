@@ -15,6 +15,7 @@ import typer
 from typer._click.exceptions import BadParameter, NoSuchOption, UsageError
 from typer.core import TyperGroup
 
+from pipelines.console.console import exit_interrupted
 from pipelines.console.failures import Failure, print_failure
 from pipelines.console.terminal import silence
 from schemas.declarations import BEAM_OPTIONS
@@ -107,9 +108,14 @@ class GroupedCommands(TyperGroup):
         raise SystemExit(code if isinstance(code, int) else int(ExitCode.DONE))
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's private classes
-        """Run the command; the parser writes its errors past the escaping, so they are made safe here."""
+        """Run the command; the parser writes its errors past the escaping, so they are made safe here.
+
+        It would also end a command that a signal stops just before or after its block of `with` silently.
+        """
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            exit_interrupted(interrupt)
         except UsageError as error:
             error.message = redacted(error.message)
             raise

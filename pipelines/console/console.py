@@ -17,12 +17,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from pipelines.console.failures import find_failure, is_reported, print_failure
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
-from pipelines.console.signals import ENDING, RESUME_ADVICE, done_before_end, stop_on_signals
+from pipelines.console.signals import (
+    ENDING,
+    RESUME_ADVICE,
+    done_before_end,
+    end_if_stopped,
+    signal_name,
+    stop_on_signals,
+)
 from pipelines.console.terminal import printable_output, silence
 from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
@@ -146,6 +153,19 @@ def _raise_terminated(number: int, _frame: FrameType | None) -> None:
     raise _TerminatedError(signal.Signals(number))
 
 
+def exit_interrupted(interrupt: KeyboardInterrupt) -> NoReturn:
+    """End a command that a signal stopped outside of a session, or just as one began or ended.
+
+    Raises:
+        SystemExit: With 128 + the number of the signal.
+    """
+    end_if_stopped()
+    number = interrupt.args[0] if isinstance(interrupt, _TerminatedError) else signal.SIGINT
+    with suppress(OSError):  # the terminal may be gone
+        sys.stderr.write(f"stopped by {signal_name(number)}\n")
+    raise SystemExit(128 + number) from None
+
+
 @contextmanager
 def _errors_as_exits(output: Output | None) -> Iterator[None]:
     try:
@@ -154,14 +174,8 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
     except BrokenPipeError:
         silence(sys.stdout)
         raise SystemExit(ExitCode.FAILED_CHECK) from None
-    except _TerminatedError as end:
-        (number,) = end.args
-        with suppress(OSError):  # the terminal may be gone
-            sys.stderr.write(f"stopped by {number.name}\n")
-        raise SystemExit(128 + number) from None
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped by Ctrl-C\n")
-        raise SystemExit(ExitCode.INTERRUPTED) from None
+    except KeyboardInterrupt as interrupt:
+        exit_interrupted(interrupt)
     except Exception as error:
         failure = find_failure(error)
         with suppress(OSError, ResourceError):  # a stream that leads nowhere does not change how the command ends

@@ -79,6 +79,13 @@ def stop_on_signals(*, advice: str = RESUME_ADVICE, grace_seconds: float = GRACE
         _stops.remove(stop)
 
 
+def end_if_stopped() -> None:
+    """End the process if a signal came where no block saw it: as one began or ended, in the code of `with` itself."""
+    for stop in _stops:
+        if stop.first is not None:
+            stop.end(stop.first)
+
+
 class _Stop:
     """The received signals, the thread that watches for them, and the end of the process."""
 
@@ -137,7 +144,7 @@ class _Stop:
             if received == 0:
                 return
         number = signal.Signals(received)
-        _write_error(f"\n{_name(number)}: stopping (once more to end at once)\n")
+        _write_error(f"\n{signal_name(number)}: stopping (once more to end at once)\n")
         self._announced.set()
         select.select([reading], [], [], self.grace_seconds)
         self.end(number, forced=True)
@@ -156,7 +163,7 @@ class _Stop:
                 sys.stdout.flush()
                 sys.stderr.flush()
         cursor = _SHOW_CURSOR if os.isatty(2) else ""
-        _write_error(f"{cursor}stopped by {_name(number)}: {self.advice}\n")
+        _write_error(f"{cursor}stopped by {signal_name(number)}: {self.advice}\n")
         for child in descendants(os.getpid()):
             with suppress(OSError):
                 os.kill(child, signal.SIGKILL)
@@ -181,7 +188,8 @@ class _OfMainThread:
         return self._stream.write(text) if is_main else len(text)
 
 
-def _name(number: signal.Signals) -> str:
+def signal_name(number: signal.Signals) -> str:
+    """Return what a message calls a signal."""
     return "Ctrl-C" if number == signal.SIGINT else number.name
 
 

@@ -248,6 +248,22 @@ with stop_on_signals(grace_seconds=600):
     assert returned == 143  # the first signal is what stopped it
 
 
+def test_a_signal_that_no_block_sees_ends_the_process_too() -> None:
+    body = """
+from pipelines.console.signals import end_if_stopped
+beginning = stop_on_signals(advice="go on")
+beginning.__enter__()
+try:
+    os.kill(os.getpid(), signal.SIGHUP)
+    time.sleep(600)
+except KeyboardInterrupt as error:
+    end_if_stopped()
+"""
+    process = run_direct(body)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.splitlines()[-1]) == (129, "stopped by SIGHUP: go on")
+
+
 def test_a_forked_child_has_its_own_signals() -> None:
     body = """
 with stop_on_signals():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 
 from pipelines.cli.app import app
 from pipelines.cli.groups import ASKED, narrowed
+from pipelines.console import console
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,19 @@ def test_an_argument_is_refused_without_its_password(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         app(["trace", "https://me:hush@host/checkpoint"])
     assert "https://me:***@host/checkpoint" in capsys.readouterr().err
+
+
+def test_a_signal_as_a_command_begins_ends_it_with_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(console, "printable_output", lambda: os.kill(os.getpid(), signal.SIGHUP))
+    monkeypatch.setattr(console, "ENDING", (signal.SIGHUP,))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            app(["lengths", str(tmp_path)])
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    assert (ended.value.code, capsys.readouterr().err) == (129, "stopped by SIGHUP\n")
 
 
 def run_with(words: list[str], *, is_buffered: bool, **streams: Any) -> subprocess.CompletedProcess[str]:
