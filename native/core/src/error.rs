@@ -1,6 +1,7 @@
 //! One opaque error type for the whole core.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// What kind of failure it was; a binding maps each to an exception class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,16 @@ pub enum ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    refused: Option<RefusedFile>,
+}
+
+/// A file that the operating system refused.
+#[derive(Clone, Debug)]
+pub struct RefusedFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The number of the error, such as `EACCES`.
+    pub number: i32,
 }
 
 /// The result of a core function.
@@ -31,12 +42,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// Makes an error of `kind`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), refused: None }
+    }
+
+    /// Makes an [`ErrorKind::Io`] error of a file.
+    pub fn of_file(path: &Path, error: &std::io::Error) -> Self {
+        let refused = error.raw_os_error().map(|number| RefusedFile { path: path.to_owned(), number });
+        Self { refused, ..Self::new(ErrorKind::Io, format!("{}: {error}", path.display())) }
     }
 
     /// Makes an [`ErrorKind::Invalid`] error.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// The file that the operating system refused, if that is what happened.
+    pub fn refused(&self) -> Option<&RefusedFile> {
+        self.refused.as_ref()
     }
 
     /// The kind of failure.

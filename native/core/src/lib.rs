@@ -22,7 +22,7 @@ mod short_key;
 mod stop;
 pub mod train;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, RefusedFile, Result};
 pub use stop::Stop;
 
 /// The version of the native core; part of every unit key.

@@ -1,6 +1,6 @@
 //! Maps core errors to Python exceptions and runs core calls without the GIL.
 
-use cppmill_core::{Error, ErrorKind};
+use cppmill_core::{Error, ErrorKind, RefusedFile};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,10 +16,22 @@ pub fn to_python(error: &Error) -> PyErr {
     match error.kind() {
         ErrorKind::Invalid => InvalidInputError::new_err(message),
         ErrorKind::Corrupt => CorruptDataError::new_err(message),
-        ErrorKind::Io => PyOSError::new_err(message),
+        ErrorKind::Io => match error.refused() {
+            // Python makes of the number a class, such as PermissionError, and keeps the file's name beside it.
+            Some(RefusedFile { path, number }) => {
+                PyOSError::new_err((*number, strerror(*number), path.clone().into_os_string()))
+            }
+            None => PyOSError::new_err(message),
+        },
         ErrorKind::Vocabulary => VocabularyError::new_err(message),
         _ => PyValueError::new_err(message),
     }
+}
+
+/// What the operating system calls an error.
+fn strerror(number: i32) -> String {
+    let shown = std::io::Error::from_raw_os_error(number).to_string();
+    shown.trim_end_matches(&format!(" (os error {number})")).to_owned()
 }
 
 /// Runs `call` with the GIL released and maps its error.

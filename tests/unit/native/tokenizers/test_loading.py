@@ -1,5 +1,6 @@
 """Loading tokenizer directories of any kind, and refusing invalid ones."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -49,3 +50,13 @@ def test_a_directory_that_lacks_a_file_of_its_manifest_is_damaged(directory: Pat
     (copy / name).mkdir()
     with pytest.raises(cppmill_core.CorruptDataError, match=rf"{name}: there is no such file, and manifest\.json"):
         load_tokenizer(copy)
+
+
+def test_a_file_that_the_system_refuses_has_its_number_and_its_name(directory: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(directory, tmp_path / "copy")
+    refused = copy / "tokenizer.json"
+    refused.unlink()
+    refused.symlink_to("/proc/self/mem")  # nothing is mapped where it begins
+    with pytest.raises(OSError, match="Input/output error") as raised:
+        load_tokenizer(copy)
+    assert (raised.value.errno, raised.value.filename) == (errno.EIO, str(refused))

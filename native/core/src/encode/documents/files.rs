@@ -43,7 +43,7 @@ pub(crate) fn encode_files<T: Id>(
 }
 
 fn length_of(path: &Path) -> Result<usize> {
-    let found = path.metadata().map_err(|error| named(path, &error.into()))?;
+    let found = path.metadata().map_err(|error| Error::of_file(path, &error))?;
     if !found.is_file() {
         let what = if found.is_dir() { "a folder" } else { "no regular file" };
         return Err(Error::new(ErrorKind::Io, format!("{}: is {what}: give the paths of files", path.display())));
@@ -59,7 +59,7 @@ fn read(path: &Path, content: &mut Vec<u8>) -> Result<()> {
     content.clear();
     content.shrink_to(MAX_KEPT_BYTES);
     let read = File::open(path).and_then(|file| file.take(1 << 32).read_to_end(content));
-    read.map(drop).map_err(|error| named(path, &error.into()))
+    read.map(drop).map_err(|error| Error::of_file(path, &error))
 }
 
 fn named(path: &Path, error: &Error) -> Error {

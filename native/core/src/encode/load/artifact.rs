@@ -166,7 +166,7 @@ fn check_own(file: &TokenizerFile, manifest: &Manifest) -> std::result::Result<P
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))
+    fs::read(path).map_err(|error| Error::of_file(path, &error))
 }
 
 /// The digest of the manifest, and what it says.
