@@ -31,8 +31,8 @@ class RunTableOptions(RunExecutionOptions):
     tokenizer: Annotated[
         PathText | None, Field(examples=["other/tokenizer"]), Option(metavar="DIR", default="", places=True)
     ] = None
-    """Tokenize with this tokenizer, and build none: a tokenizer directory (local, gs://… or s3://…), or what `adopt`
-    accepts.
+    """Tokenize with this tokenizer, and build none: a tokenizer directory (local, gs://… or s3://…), or what
+    `cppmill adopt` accepts.
     """
 
     rebuild_tokenizer: Annotated[bool, Option(flag="--rebuild-tokenizer")] = False

@@ -20,7 +20,9 @@ class DriftOptions(Options):
     """What is recorded about drift, and when `retokenize` ends with exit code 12; no alert is on by default."""
 
     drift: Annotated[bool, _DRIFT] = True
-    """Compare each version with the previous one: compression, rare ids, ids that died, new API families."""
+    """Compare each version with the previous one: compression, rare ids, ids that died, and new API families (prefixes
+    of names, and namespaces).
+    """
 
     rare_per_million: Annotated[float, Field(gt=0, le=1_000_000), _SHARE] = 1.0
     """Occurrences per million tokens below which an id is rare, counted in the first version with this tokenizer."""

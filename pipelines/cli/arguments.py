@@ -82,6 +82,10 @@ OneJson = Annotated[bool, typer.Option("--json", help="One JSON object on standa
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show the logs of libraries.")]
 
+FullTables = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print the tables in full, and show the logs of libraries.")
+]
+
 
 def names(text: str | None) -> list[str]:
     """Return the names in an argument with commas between them."""

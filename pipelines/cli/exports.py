@@ -174,8 +174,8 @@ def flags(
 ) -> None:
     """Print the flags that set a tokenizer in a training command.
 
-    The flags are its path, its vocabulary size, the padded size, and types, with the names of the project's own parser.
-    They go to the output stream, so that you can insert them into a command. Notes go to the error stream.
+    The flags give its path, its vocabulary size, the padded size, and types, as the training program names them. They
+    go to the output stream, so that you can insert them into a command. Notes go to the error stream.
 
     Examples:
       cppmill flags --for megatron --tokenizer llvm/tokenizer --tensor-parallel 8

@@ -52,8 +52,11 @@ class BeamCommand(TyperCommand):
             (order.index(heading), number, record) for number, (heading, record) in enumerate(shown) if record
         )
         for index, lines in groupby(records, key=lambda line: line[0]):
+            rows = [record for _, _, record in lines]
+            if order[index] == "Arguments":
+                rows.append(("BEAM OPTIONS", "Options of Apache Beam; its runner then runs the stages."))
             with formatter.section(order[index]):
-                formatter.write_dl([record for _, _, record in lines])
+                formatter.write_dl(rows)
 
 
 def _heading(parameter: Any) -> str:  # noqa: ANN401

@@ -134,10 +134,10 @@ def retokenize(
     """Make a new version of a dataset from what has changed.
 
     Runs only changed units of the sources, with the tokenizer of the previous version, so that no id moves. Unchanged
-    files are shared with the previous version. STORE/current always names the newest complete version, and moves when
-    the new one is proved. Options that you do not give come from the previous version. The first version builds a
-    tokenizer with --profile, --vocab-size and --vocab, or uses --tokenizer. Later, --rebuild-tokenizer builds another
-    one, and learned ids move.
+    files are shared with the previous version. STORE/current always names the newest complete version; it moves only
+    after the new one is validated. Options that you do not give come from the previous version. The first version
+    builds a tokenizer with --profile, --vocab-size and --vocab, or uses --tokenizer. Later, --rebuild-tokenizer builds
+    another one, and learned ids move.
 
     Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store. 12: there
     is a new version, and its drift exceeds a threshold (--alert-compression and others; none by default).

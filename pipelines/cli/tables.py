@@ -121,12 +121,12 @@ def _print_lines(differences: Sequence[str], answer: Answer) -> None:
         typer.echo(f"{out}: {what} matches the {record}")
         if answer.absent:
             lacking = ", ".join(f"{number:,} of {folder}" for folder, number in answer.absent.items())
-            typer.echo(f"{out}: not there, so not looked at: {lacking}")
+            typer.echo(f"{out}: not there, so not checked: {lacking}")
         if record == "manifest" and answer.run is None:
-            typer.echo(f"{out}: the run was not looked at; `cppmill verify {out} --run RUN` compares with it")
+            typer.echo(f"{out}: it was not compared with its run; `cppmill verify {out} --run RUN` does this")
         return
     for line in differences[:SHOWN_DIFFERENCES]:
         typer.echo(line.replace("\n", "\n    "))  # the name of a file may have a line that looks like an answer
     if len(differences) > SHOWN_DIFFERENCES:
         typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
-    typer.echo(f"{out}: {count(len(differences), 'difference')} from the {record}", err=True)
+    typer.echo(f"{out}: verification failed: {count(len(differences), 'difference')}", err=True)

@@ -109,9 +109,9 @@ def prove_absent(
 ) -> None:
     """Print the proof that a document is not in a dataset.
 
-    The proof is JSON, which checks/check_exclusion.py checks without cppmill. This needs only the root, which is in the
-    receipt of every run with a list of withdrawn documents. If the document is in the dataset, the command proves that
-    instead, and the exit code is 1.
+    The proof is JSON, which checks/check_exclusion.py checks without cppmill. For this you need only the root of the
+    hash tree over all documents, which is in the receipt of every run with a list of withdrawn documents. If the
+    document is in the dataset, the command proves that instead, and the exit code is 1.
 
     Example:
       cppmill prove-absent llvm e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 > proof.json

@@ -29,7 +29,8 @@ def show(
 ) -> None:
     """Print a source file with its tokens in colour.
 
-    The colour of a token shows its band, and atomic tokens are bold. Without colours, a bar ends each token. The page
+    The colour of a token shows its band (a range of ids with one purpose). Names that are always a token of their own
+    (atomic tokens) are bold. Without colours, a bar ends each token. The page
     opens from disk, and shows details of the token under the pointer.
 
     Examples:
@@ -75,8 +76,8 @@ def adopt(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="A SentencePiece .model, a tokenizer.json, a folder with one of them, or the short name of a fetched "
-            "tokenizer; with --hf-template, a tokenizer directory.",
+            help="A SentencePiece .model, a tokenizer.json, a folder with one of them, or the short name of a "
+            "published tokenizer, such as qwen2.5; with --hf-template, a tokenizer directory.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The tokenizer directory to make.")],
@@ -178,7 +179,7 @@ def compare(
     sample: Share = 1.0,
     threads: ThreadNumber = None,
     as_json: args.Json = False,
-    verbose: args.Verbose = False,
+    verbose: args.FullTables = False,
 ) -> None:
     """Compare tokenizers on the same text.
 
@@ -256,8 +257,8 @@ def sweep(
     """Estimate what other vocabulary sizes would gain and cost.
 
     Builds a tokenizer of each size from the counts of RUN, in a temporary folder, and encodes a text, which should be
-    held out. Prints bytes per token, and for models of several shapes the parameters of the embedding and the work to
-    train on this text.
+    held out. Prints bytes per token, and for models of several shapes the parameters of the embedding and the
+    operations that training on this text takes.
 
     Example:
       cppmill sweep llvm --sizes 16384,32768,65536 --on held-out/
@@ -298,14 +299,14 @@ def trial(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder of the trial; the folder of a killed trial resumes it.")
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the trial. A trial that was stopped there resumes.")
     ],
     budget: Annotated[
         str | None,
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="How long the trial may take on this machine, such as 20m; decides the work.",
+            help="How long the trial may take on this machine, such as 20m. More time means more training.",
         ),
     ] = None,
     flops: Annotated[

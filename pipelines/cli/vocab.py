@@ -84,7 +84,11 @@ def add(
     keep: Annotated[bool, typer.Option("--keep", help="A scan never cuts the names, however rare they are.")] = False,
     band: Annotated[
         str,
-        typer.Option("--band", metavar="NAME", help="Band of the ids: domain, where names are atomic, or library."),
+        typer.Option(
+            "--band",
+            metavar="NAME",
+            help="Band of the ids: domain, where a name is always a token of its own, or library.",
+        ),
     ] = "domain",
     pattern: Pattern = "cpp-words-1",
 ) -> None:
@@ -211,12 +215,13 @@ def diff(
             "--id-map", metavar="FILE", help="Write the map of ids: FILE.parquet or FILE.npy; may be repeated."
         ),
     ] = None,
-    verbose: args.Verbose = False,
+    verbose: args.FullTables = False,
 ) -> None:
     """Compare the tokens and ids of two tokenizers.
 
     Counts the tokens that were added, removed, moved and kept; --verbose lists each. Exit code 1 if a fixed id moved.
-    The map is for embedding surgery; docs/how-to/models/changing-the-tokenizer.md has an example.
+    With the map, a model can keep the embedding rows of its old tokens; docs/how-to/models/changing-the-tokenizer.md
+    has an example.
 
     Example:
       cppmill vocab diff old/tokenizer new/tokenizer --documents new --id-map ids.parquet
@@ -295,10 +300,10 @@ def working_set(
 ) -> None:
     """Write the smallest set of ids that covers some documents.
 
-    It covers a share of their tokens (--coverage). The set is a sorted list with a receipt, for routing:
-    `cppmill_core.working_set` makes a mask for a model's logits from it. The mask makes nothing faster. Control tokens
-    and the 256 bytes are always in the set. A document must match all of --projects, --platforms and --namespaces. If
-    you repeat one of them, it must match one of the values.
+    It covers a share of their tokens (--coverage). FILE has the ids, sorted, and records what they were made from.
+    `cppmill_core.working_set` makes a mask for a model's logits from it, so that the model writes only these ids. The
+    mask makes nothing faster. Control tokens and the 256 bytes are always in the set. A document must match all of
+    --projects, --platforms and --namespaces. If you repeat one of them, the document must match one of the values.
 
     Examples:
       cppmill vocab working-set out --projects 'cu*' --projects torch --coverage 0.99 --out cuda.json
@@ -338,8 +343,8 @@ def mask(
 
     A model adds the bias of each id to its logit. The frozen rows do not learn.
 
-    A mask is hard with -inf, and soft with other numbers. Options may be repeated. `cppmill_core.masks.torch_masks`
-    applies a mask in torch; `cppmill vocab prove-mask` proves that it was applied.
+    A bias of -inf forbids an id; any other number makes it more or less likely. Options may be repeated.
+    `cppmill_core.masks.torch_masks` applies a mask in torch; `cppmill vocab prove-mask` proves that it was applied.
 
     Examples:
       cppmill vocab mask --tokenizer out/tokenizer --freeze 'cuda_*' --out cpu.json

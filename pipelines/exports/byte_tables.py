@@ -74,9 +74,8 @@ def check_byte_tables(tables: ByteTables, run: str) -> str:
     for batch in read_shards(out, shards, _COLUMNS):
         num_bytes += _check_batch(tables, batch)
         documents += batch.num_rows
-    return (
-        f"{run}: the bytes of each of {documents:,} documents, {num_bytes:,} in {receipt['dataset']['tokens']:,} tokens"
-    )
+    tokens = receipt["dataset"]["tokens"]
+    return f"{run}: correct for each of {documents:,} documents: {num_bytes:,} bytes in {tokens:,} tokens"
 
 
 def _check_batch(tables: ByteTables, batch: pa.RecordBatch) -> int:

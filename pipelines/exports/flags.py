@@ -93,8 +93,8 @@ def _megatron(vocabulary: Vocabulary) -> Flags:
         arguments=arguments,
         token_dtype=ours,
         notes=[
-            f"ids are {ours} in .bin files of cppmill shards --format megatron, and {theirs} in files that Megatron's "
-            "own tools write (uint16 below 65,500 ids); Megatron reads either, because the .idx names the type"
+            f"cppmill shards --format megatron writes ids as {ours}; Megatron's own tools would write {theirs} (they "
+            "use uint16 below 65,500 ids, else int32); Megatron reads both, because the .idx names the type"
         ],
     )
 

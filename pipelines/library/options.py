@@ -38,8 +38,8 @@ class RunKeys(TypedDict, total=False):
     """
 
     tokenizer: PlaceText | None
-    """Tokenize with this tokenizer, and build none: a tokenizer directory (local, gs://… or s3://…), or what `adopt`
-    accepts.
+    """Tokenize with this tokenizer, and build none: a tokenizer directory (local, gs://… or s3://…), or what
+    `cppmill adopt` accepts.
     """
 
     rebuild_tokenizer: bool | None
@@ -288,7 +288,9 @@ class DriftKeys(TypedDict, total=False):
     """Options of drift."""
 
     drift: bool | None
-    """Compare each version with the previous one: compression, rare ids, ids that died, new API families."""
+    """Compare each version with the previous one: compression, rare ids, ids that died, and new API families
+    (prefixes of names, and namespaces).
+    """
 
     rare_per_million: float | None
     """Occurrences per million tokens below which an id is rare, counted in the first version with this tokenizer."""

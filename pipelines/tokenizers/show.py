@@ -173,7 +173,8 @@ def explain_text(text: bytes, directory: Path, *, as_json: bool) -> Iterator[str
             yield json.dumps(_record(token))
             continue
         entry = token.entry
-        yield f"{entry!s:24} id {entry.id:<6} {entry.strength.value}, {token.band}"
+        kind = ", ".join(dict.fromkeys((entry.strength.value, token.band)))  # of a learned token, one word is both
+        yield f"{entry!s:24} id {entry.id:<6} {kind}"
         for merge in token.merges:
             yield f"    merge {merge.rank:<6} {merge.phase.value:6} {_quote(merge.left)} + {_quote(merge.right)}"
 

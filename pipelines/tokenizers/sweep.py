@@ -234,6 +234,7 @@ def _tables(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     )
     for models in zip(*sizes["models"], strict=True):
         yield ""
+        yield f"{models[0]['model']}: {models[0]['body_parameters'] / MEGABYTE:,.0f} M parameters without the embedding"
         yield from _model_table(pd.DataFrame(models).assign(vocab_size=sizes["vocab_size"]))
 
 
@@ -247,11 +248,10 @@ def _model_table(model: pd.DataFrame) -> list[str]:
         "work": model["operations_per_byte"] / MEGABYTE,
         "change": _change(model["operations_per_byte"]),
     }
-    name, body = model["model"][0], model["body_parameters"][0] / MEGABYTE
     return format_frame(
         model.assign(**costs),
         {
-            f"{name}, {body:,.0f} M beside": ("vocab_size", ","),
+            "ids": ("vocab_size", ","),
             "embedding": ("parameters", "{:,.1f} M".format),
             "of all": ("share", ".1%"),
             "bfloat16": ("megabytes", "{:,.0f} MB".format),

@@ -386,7 +386,7 @@ class TestVerify:
 
     def test_one_difference_is_not_several(self, install: Install, tmp_path: Path) -> None:
         install("versions.verify", verify=lambda *_, **__: ["a: differs"], record=lambda out: "receipt")
-        assert call("verify", str(tmp_path)).stderr == f"{tmp_path}: 1 difference from the receipt\n"
+        assert call("verify", str(tmp_path)).stderr == f"{tmp_path}: verification failed: 1 difference\n"
 
     @pytest.mark.parametrize("found", [[], [f"tokens/part-{i}.parquet: differs" for i in range(25)]], ids=len)
     def test_json_is_one_object_with_all_of_them(self, found: list[str], install: Install, tmp_path: Path) -> None:

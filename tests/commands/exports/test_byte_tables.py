@@ -20,7 +20,8 @@ def test_the_tables_count_the_bytes_of_every_document_of_a_run(run: Any, cppmill
     file = tmp_path / "tables.npz"
     done = cppmill("byte-tables", "--tokenizer", run.out / "tokenizer", "--out", file, "--check", run.out)
     corpus, dataset = run.receipt["corpus"], run.receipt["dataset"]
-    assert f"of each of {corpus['documents']:,} documents, {corpus['bytes']:,} in {dataset['tokens']:,}" in done.stdout
+    checked = f"{corpus['documents']:,} documents: {corpus['bytes']:,} bytes in {dataset['tokens']:,} tokens"
+    assert f"correct for each of {checked}" in done.stdout
     tables = ByteTables.load(file, tokenizer=Tokenizer.from_dir(run.out / "tokenizer"))
     assert tables.vocab_size == run.receipt["tokenizer"]["vocab_size"]
 

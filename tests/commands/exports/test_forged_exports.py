@@ -260,9 +260,9 @@ def test_an_export_of_another_run_is_found(copied_run, copy):
 
 def test_the_answer_says_whether_the_run_was_looked_at(run, exports, cppmill):
     alone = cppmill("verify", exports / "bin")
-    assert "the run was not looked at" in alone.stdout
+    assert "it was not compared with its run" in alone.stdout
     beside = cppmill("verify", exports / "repositories", "--run", run.out)
-    assert "the run was not looked at" not in beside.stdout
+    assert "it was not compared with its run" not in beside.stdout
     assert json.loads(cppmill("verify", exports / "bin", "--json").stdout)["run"] is None
 
 
