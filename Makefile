@@ -85,7 +85,7 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 	@echo "The tokenizer is in $(DEMO_OUT)/tokenizer, the dataset in $(DEMO_OUT)/tokens. Next:"
 	@echo "  $(BIN)/cppmill report $(DEMO_OUT) --out $(DEMO_OUT)-report.html      # see the run on one page"
 	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --profile demo  # run on your own code"
-	@echo "  less docs/tutorials/after-the-demo.md                             # one example of each command"
+	@echo "  less docs/tutorials/after-the-demo.md                             # more commands to try on this run"
 
 tokenizer: setup ## Build the ready tokenizer into out/ready, from 5 GB of sources in CORPORA=DIR; missing ones are fetched (LATEST=1: the newest versions)
 	$(BIN)/python -m deploy.corpora fetch $(CORPORA) --pip $(BIN)/pip $(if $(LATEST),--latest)
