@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+import pyarrow.types as types
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.batches import digest_columns
+from cppmill_core.columns import numbers
 
 __all__ = ["Dataset", "fingerprint_of"]
 
@@ -28,7 +31,9 @@ _ADVICE = (
 _FORMATS = ("cppmill-receipt-", "cppmill-export-")
 """How the formats of records begin."""
 
-_FOOTER = {"tokenizer": b"cppmill.tokenizer", "vocab_size": b"cppmill.vocab_size"}
+_TOKENIZER, _VOCAB_SIZE, _UNIT = b"cppmill.tokenizer", b"cppmill.vocab_size", b"cppmill.unit"
+_SIZE, _KEY = re.compile("[1-9][0-9]{0,9}"), re.compile("[0-9a-f]{64}")
+_IDS = "token_ids"
 _READ_BYTES = 1 << 20
 
 
@@ -74,21 +79,23 @@ class Dataset:
         Raises:
             OSError: If the folder or a file cannot be read.
             InvalidInputError: If there are no such files, or no rows in them.
-            CorruptDataError: If a file is damaged, a footer names no tokenizer, or footers name more than one; or if
-                the receipt or manifest beside the folder is damaged, or lists other files, other numbers of rows, or
-                another tokenizer. With `check_files` also if a file has another SHA-256, or if nothing beside the
-                folder lists any.
+            CorruptDataError: If a file is damaged, a footer names no tokenizer, or footers name more than one; if a
+                file has the name of another one, or a column has several types; or if the receipt or manifest beside
+                the folder is damaged, or lists other files, other numbers of rows, or another tokenizer. With
+                `check_files` also if a file has another SHA-256, or if nothing beside the folder lists any.
         """
         where = filesystem or pafs.LocalFileSystem()
         infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
         names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
         groups: list[tuple[str, int, int]] = []
-        footers: dict[tuple[str, str], str] = {}
+        footers: dict[tuple[str, int], str] = {}
         digests: frozenset[str] = frozenset()
+        kinds: dict[str, pa.DataType] = {}
         for name in names:
             with _opened(f"{os.fspath(folder)}/{name}", where) as file:
                 groups += [(name, i, file.metadata.row_group(i).num_rows) for i in range(file.num_row_groups)]
                 footers.setdefault(_footer(file, name), name)
+                _check_columns(file.schema_arrow, kinds, name)
                 digests = digest_columns(file.schema_arrow)
         if not any(rows for _, _, rows in groups):
             raise InvalidInputError(f"{folder}: no rows in part-*.parquet; give a folder as OUT/tokens")
@@ -103,11 +110,11 @@ class Dataset:
         for file_name, _, rows in groups:
             counted[file_name] += rows
         listed = _check_complete(record, found, counted)
-        if record and record["tokenizer"]["digest"] != tokenizer:
-            said = record["tokenizer"]["digest"]
+        said = record["tokenizer"] if record else {"digest": tokenizer}
+        if (said["digest"], said.get("vocab_size", vocab_size)) != (tokenizer, vocab_size):
             raise CorruptDataError(
-                f"{folder}: the files name the tokenizer {tokenizer}, and the {name} beside the folder {said}; "
-                f"{_ADVICE}"
+                f"{folder}: the files name the tokenizer {tokenizer} of {vocab_size} ids, and the {name} beside the "
+                f"folder {said['digest']} of {said.get('vocab_size')}; {_ADVICE}"
             )
         if check_files:
             _check_files(where, listed, found)
@@ -116,7 +123,7 @@ class Dataset:
             filesystem=where,
             groups=tuple(groups),
             tokenizer=tokenizer,
-            vocab_size=int(vocab_size),
+            vocab_size=vocab_size,
             digests=digests,
             fingerprint=fingerprint_of(groups),
             source={"dataset": record["dataset"]["digest"], name: record["digest"]} if record else None,
@@ -133,14 +140,17 @@ class Dataset:
         Raises:
             OSError: If the file cannot be read.
             InvalidInputError: If the file lacks a column.
-            CorruptDataError: If the file is damaged.
+            CorruptDataError: If the file is damaged, or `token_ids` are not ids of the tokenizer.
         """
         name, number, _ = self.groups[group]
         with _opened(f"{self.folder}/{name}", self.filesystem) as file:
             missing = set(columns or ()) - set(file.schema_arrow.names)
             if missing:
                 raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
-            return file.read_row_group(number, columns=None if columns is None else list(columns))
+            table = file.read_row_group(number, columns=None if columns is None else list(columns))
+        if _IDS in table.column_names:
+            _check_ids(table.column(_IDS), self.vocab_size, f"{self.folder}/{name}")
+        return table
 
 
 def fingerprint_of(groups: Sequence[tuple[str, int, int]]) -> str:
@@ -262,9 +272,53 @@ def _is_shard(name: str) -> bool:
     return name.startswith("part-") and name.endswith(".parquet")
 
 
-def _footer(file: pq.ParquetFile, name: str) -> tuple[str, str]:
+def _footer(file: pq.ParquetFile, name: str) -> tuple[str, int]:
+    """Return the tokenizer's digest and its number of ids.
+
+    Raises:
+        CorruptDataError: If the footer has neither, or is that of a file of another name.
+    """
     metadata = file.metadata.metadata or {}
     try:
-        return metadata[_FOOTER["tokenizer"]].decode(), metadata[_FOOTER["vocab_size"]].decode()
+        tokenizer, size = metadata[_TOKENIZER].decode(), metadata[_VOCAB_SIZE].decode()
+        unit = metadata.get(_UNIT, b"").decode()
     except KeyError as error:
         raise CorruptDataError(f"{name}: no {error} in its footer; it is not a shard of cppmill") from error
+    except UnicodeDecodeError as error:
+        raise CorruptDataError(f"{name}: its footer is no text ({error}); {_ADVICE}") from error
+    if not _SIZE.fullmatch(size):
+        raise CorruptDataError(f"{name}: its footer says that the tokenizer has {size[:20]!r} ids; {_ADVICE}")
+    key = _KEY.search(name)
+    if unit and key and key[0] != unit:
+        raise CorruptDataError(f"{name}: it is the file of another unit, {unit}; {_ADVICE}")
+    return tokenizer, int(size)
+
+
+def _check_columns(schema: pa.Schema, kinds: dict[str, pa.DataType], name: str) -> None:
+    """Check that a file has each column once, with the type that it has in the files before; note the types.
+
+    Raises:
+        CorruptDataError: Naming the first column of which this is not true.
+    """
+    for number, field in enumerate(schema):
+        if field.name in schema.names[:number]:
+            raise CorruptDataError(f"{name}: it has the column {field.name} twice; {_ADVICE}")
+        expected = kinds.setdefault(field.name, field.type)
+        if field.type != expected:
+            raise CorruptDataError(f"{name}: {field.name} is {field.type}, in other files {expected}; {_ADVICE}")
+
+
+def _check_ids(column: pa.ChunkedArray[Any], vocab_size: int, where: str) -> None:
+    """Check that lists hold ids of a vocabulary: a model would read beyond its embedding.
+
+    Raises:
+        CorruptDataError: If they do not.
+    """
+    chunks: list[Any] = column.chunks
+    for chunk in chunks:
+        values = chunk.flatten() if types.is_nested(chunk.type) else chunk
+        if not types.is_unsigned_integer(values.type) or chunk.null_count or values.null_count:
+            raise CorruptDataError(f"{where}: {_IDS} are {chunk.type}, or null, not lists of ids; {_ADVICE}")
+        largest = int(numbers(values).max(initial=0))
+        if largest >= vocab_size:
+            raise CorruptDataError(f"{where}: it has the id {largest:,}, of a tokenizer of {vocab_size:,}; {_ADVICE}")

@@ -20,7 +20,7 @@ from cppmill_core.loader import Dataset, Loader, Place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.token_shards import FILES, ROWS, in_order, loader_of, numbers, places, steps_of_ranks, write_shards
+from tests.token_shards import FILES, ROWS, digest, in_order, loader_of, numbers, places, steps_of_ranks, write_shards
 
 
 def as_lists(arrays: Iterable[Any]) -> list[Any]:
@@ -269,6 +269,47 @@ class TestRefused:
         pq.write_table(pa.table({"a": [1]}), tmp_path / "part-0.parquet")
         with pytest.raises(cppmill_core.CorruptDataError, match="not a shard of cppmill"):
             Dataset.open(tmp_path)
+
+    @pytest.mark.parametrize("size", ["abc", "", "-5", "0", "1.0", "9" * 5000, b"\xff"])
+    def test_a_footer_without_a_number_of_ids(self, tmp_path: Path, size: Any) -> None:
+        write_shards(tmp_path, [[1]], **{"cppmill.vocab_size": size})
+        with pytest.raises(cppmill_core.CorruptDataError, match=r"part-0\.parquet: its footer"):
+            Dataset.open(tmp_path)
+
+    def test_a_file_with_the_name_of_another_unit(self, tmp_path: Path) -> None:
+        write_shards(tmp_path, [[1]], **{"cppmill.unit": digest(1)})
+        (tmp_path / "part-0.parquet").rename(tmp_path / f"part-{digest(1)}.parquet")
+        assert Dataset.open(tmp_path).rows == 1
+        (tmp_path / f"part-{digest(1)}.parquet").rename(tmp_path / f"part-{digest(2)}.parquet")
+        with pytest.raises(cppmill_core.CorruptDataError, match=f"{digest(2)}.parquet: .* another unit, {digest(1)}"):
+            Dataset.open(tmp_path)
+
+    def test_a_column_of_two_types_or_twice(self, tmp_path: Path) -> None:
+        rows = pq.read_table(write_shards(tmp_path, [[1], [1]]) / "part-1.parquet", partitioning=None)
+        pq.write_table(rows.append_column("path", rows["path"]), tmp_path / "part-1.parquet")
+        with pytest.raises(cppmill_core.CorruptDataError, match=r"part-1\.parquet: it has the column path twice"):
+            Dataset.open(tmp_path)
+        pq.write_table(rows.set_column(0, "number", pa.array([1.0])), tmp_path / "part-1.parquet")
+        with pytest.raises(cppmill_core.CorruptDataError, match=r"part-1\.parquet: number is double, .* uint64"):
+            Dataset.open(tmp_path)
+
+    @pytest.mark.parametrize(
+        "ids",
+        [
+            pa.array([[1, 100]], pa.list_(pa.uint16())),
+            pa.array([[100]], pa.list_(pa.uint32(), 1)),
+            pa.array([[1]], pa.list_(pa.int32())),
+            pa.array([["1"]]),
+            pa.array([None], pa.list_(pa.uint16())),
+        ],
+    )
+    def test_ids_that_the_tokenizer_does_not_have(self, tmp_path: Path, ids: pa.Array[Any]) -> None:
+        rows = pq.read_table(write_shards(tmp_path, [[1]]) / "part-0.parquet", partitioning=None)
+        pq.write_table(rows.set_column(2, "token_ids", ids), tmp_path / "part-0.parquet")
+        loader = Loader(tmp_path, columns=["token_ids"])
+        for rows_of_it in (loader, loader.batches()):
+            with pytest.raises(cppmill_core.CorruptDataError, match=r"part-0\.parquet: .*ids?"):
+                list(rows_of_it)
 
     @pytest.mark.parametrize(("place", "said"), [({"rank": 2, "ranks": 2}, "rank 2 of 2"), ({"worker": -1}, "worker")])
     def test_invalid_places_are_refused(self, place: dict[str, int], said: str) -> None:
