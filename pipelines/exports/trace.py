@@ -80,7 +80,8 @@ def find_order(checkpoint: Path | None, given: GivenOrder, rows: TracedRows, *, 
     """Return the order in which a training read a dataset.
 
     Raises:
-        ConfigError: If the checkpoint is of another dataset, or options are given that it decides.
+        ConfigError: If the checkpoint is of another dataset, has a position that no loader of it comes to, or options
+            are given that it decides.
     """
     if checkpoint is None:
         return given.order(rows)
@@ -91,6 +92,7 @@ def find_order(checkpoint: Path | None, given: GivenOrder, rows: TracedRows, *, 
         )
     order = Order.of_checkpoint(checkpoint)
     check_dataset(order, rows, data=data)
+    check_position(order, rows, checkpoint)
     return order
 
 
@@ -113,6 +115,25 @@ def check_dataset(order: Order, rows: TracedRows, *, data: str) -> None:
             f"--data {data}: its files have the fingerprint {rows.fingerprint}, but the checkpoint read files with "
             f"{state['dataset']}: other shards, or sequences instead of them"
         )
+
+
+def check_position(order: Order, rows: TracedRows, checkpoint: Path) -> None:
+    """Check that a loader of a dataset can come to a position.
+
+    Raises:
+        ConfigError: Naming what no loader of it does.
+    """
+    if order.streams != (min(order.streams, len(rows.groups)) if order.shuffle else 1):
+        shuffled = "shuffled" if order.shuffle else "not shuffled"
+        raise ConfigError(f"{checkpoint}: {order.streams} streams of {len(rows.groups)} row groups, {shuffled}")
+    places = [(leg.epoch, leg.consumed) for leg in order.legs]
+    _, consumed = position = order.position or places[-1]
+    is_in_order = places == sorted(set(places)) and places[-1] <= position
+    if not is_in_order or any(leg.consumed >= rows.rows for leg in order.legs):
+        raise ConfigError(f"{checkpoint}: its legs, from (epoch, consumed) {places}, do not lead to {position}")
+    size = order.legs[-1].ranks * order.legs[-1].batch_rows
+    if consumed >= rows.rows + size:  # workers count a short last step as the others
+        raise ConfigError(f"{checkpoint}: {consumed:,} rows of an epoch consumed, it has {rows.rows:,}")
 
 
 def trace(

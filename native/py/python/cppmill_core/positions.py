@@ -42,7 +42,9 @@ _FORM: Mapping[str, type] = {
     **dict.fromkeys(("dataset", "tokenizer"), str),
     "shuffle": bool,
 }
-_LEAST, _MOST = {"epoch": 0, "consumed": 0, "streams": 1}, 1 << 63
+_LEAST = {"epoch": 0, "consumed": 0, "streams": 1}
+_MOST = {"epoch": 1 << 20, "consumed": 1 << 63, "streams": 1 << 63}
+"""No training has as many epochs; whoever asks for its steps goes through all of them."""
 _WORKER = {"begun", "steps", "batch_rows", "place"}
 
 
@@ -86,7 +88,7 @@ def _check_form(named: str, position: Mapping[str, Any]) -> None:
     for name, kind in _FORM.items():
         value: Any = position.get(name)
         is_other = not isinstance(value, kind) or (kind is Integral and isinstance(value, bool))
-        if is_other or (name in _LEAST and not _LEAST[name] <= value < _MOST):
+        if is_other or (name in _LEAST and not _LEAST[name] <= value < _MOST[name]):
             raise CorruptDataError(f"{named}: its {name} is {value!r}, and no loader writes such a position")
     source = position.get("source")
     if source is not None and not (isinstance(source, Mapping) and all(isinstance(v, str) for v in source.values())):
@@ -107,12 +109,22 @@ def _positions(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - wha
 
 
 def _of_workers(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - whatever a checkpoint holds
-    """Yield the position that the states of all workers of a StatefulDataLoader make, if there are any."""
-    states = list(_workers(value))
-    if not states:
-        return
-    begun, rows = states[0]["begun"], states[0]["batch_rows"] * states[0]["place"]["ranks"]
-    yield {**begun, "consumed": begun["consumed"] + rows * sum(state["steps"] for state in states)}
+    """Yield, for each rank, the position that the states of all workers of its StatefulDataLoader make.
+
+    Raises:
+        InvalidInputError: If a worker is missing, or has states that differ.
+    """
+    ranks: dict[int, dict[int, Mapping[str, Any]]] = {}
+    for state in _workers(value):
+        place = state["place"]
+        if ranks.setdefault(place["rank"], {}).setdefault(place["worker"], state) != state:
+            raise InvalidInputError(f"states of worker {place['worker']} of rank {place['rank']} that differ")
+    for rank, states in ranks.items():
+        first = next(iter(states.values()))
+        if (found := sorted(states)) != list(range(first["place"]["workers"])):
+            raise InvalidInputError(f"rank {rank} has {first['place']['workers']} workers, here are states of {found}")
+        begun, rows = first["begun"], first["batch_rows"] * first["place"]["ranks"]
+        yield {**begun, "consumed": begun["consumed"] + rows * sum(state["steps"] for state in states.values())}
 
 
 def _workers(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - whatever a checkpoint holds

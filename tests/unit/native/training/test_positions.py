@@ -62,14 +62,15 @@ def test_a_dict_has_it_anywhere(tmp_path: Path, position: dict[str, Any]) -> Non
         read_position({"a": {}})
 
 
-@pytest.mark.parametrize("value", [None, [], {}, "x", 1.5, -1, True, 1 << 70])
+@pytest.mark.parametrize("value", [None, [], {}, "x", 1.5, -1, True, 1 << 70, 1 << 20])
 @pytest.mark.parametrize("name", ["epoch", "consumed", "streams", "dataset", "tokenizer", "seed", "shuffle", "source"])
 def test_a_position_that_no_loader_writes_is_refused(
     tmp_path: Path, position: dict[str, Any], name: str, value: Any
 ) -> None:
     is_written = (name, str(value)) in {("source", "None"), ("source", "{}"), ("shuffle", "True")}
     is_written = is_written or (name in ("dataset", "tokenizer") and value == "x")
-    is_written = is_written or (name == "seed" and value in (-1, 1 << 70) and value is not True)
+    is_written = is_written or (name == "seed" and value in (-1, 1 << 70, 1 << 20) and value is not True)
+    is_written = is_written or (name in ("consumed", "streams") and value == 1 << 20)
     if is_written:
         assert read_position({"data": position | {name: value}})[name] == value
         return
@@ -111,6 +112,30 @@ def test_workers_of_a_stateful_loader_make_one_position(position: dict[str, Any]
     ]
     found = read_position({"_snapshot": {f"worker_{n}": {"dataset_state": state} for n, state in enumerate(states)}})
     assert found == position | {"consumed": position["consumed"] + 5 * 2 * 2}
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [([0], r"2 workers, here are states of \[0\]"), ([0, 1, 2], r"states of \[0, 1, 2\]"), ([0, 1, 1], "differ")],
+)
+def test_states_of_some_workers_make_no_position(position: dict[str, Any], workers: list[int], said: str) -> None:
+    place = {"rank": 0, "ranks": 1, "workers": 2}
+    states = [
+        {"begun": position, "steps": steps, "batch_rows": 2, "place": place | {"worker": worker}}
+        for steps, worker in enumerate(workers)
+    ]
+    with pytest.raises(cppmill_core.InvalidInputError, match=said):
+        read_position({f"worker_{number}": state for number, state in enumerate(states)})
+
+
+def test_states_of_all_ranks_are_one_position_and_not_the_sum(position: dict[str, Any]) -> None:
+    state = {"begun": position, "steps": 3, "batch_rows": 2}
+    place = {"ranks": 2, "worker": 0, "workers": 1}
+    states = {str(rank): state | {"place": place | {"rank": rank}} for rank in (0, 1)}
+    found = read_position({"ranks": states, "again": states})
+    assert found == position | {"consumed": position["consumed"] + 3 * 2 * 2}
+    with pytest.raises(cppmill_core.InvalidInputError, match="2 positions that differ"):
+        read_position(states | {"1": states["1"] | {"steps": 4}})
 
 
 def test_a_file_of_torch_is_read_without_torch(tmp_path: Path, position: dict[str, Any]) -> None:
