@@ -65,6 +65,9 @@ WORKER_LOGS = f"{CACHE}/workers"
 """Where worker processes of an engine write their logs: below OUT if that is local."""
 
 
+MADE_AGAIN = "run `cppmill run` again, which makes it again"
+"""What to do about a lost or damaged unit receipt."""
+
 Work = RunConfig | ExportConfig[Any]
 """The configurations that a session works with: of a run or of an export."""
 
@@ -198,8 +201,12 @@ class Session(Generic[Config]):
         made: dict[str, Any] = self._index(stage).get("options") or {}
         return made
 
-    def current(self, stage: Stage) -> list[UnitReceipt]:
-        """Return the receipts of the stage's current units, in order.
+    def has_run(self, unit: Unit) -> bool:
+        """Return whether a unit has run here, by the record of the run or by what `remember` wrote."""
+        return self.out.is_recorded(unit.receipt_path) or unit.key in self._index(unit.stage).get("units", ())
+
+    def current(self, stage: Stage, *, advice: str = MADE_AGAIN) -> list[UnitReceipt]:
+        """Return the receipts of the stage's current units, in order; advice is as for `read_unit`.
 
         Without the cache (a folder that was copied), every unit receipt of the stage counts.
 
@@ -210,14 +217,16 @@ class Session(Generic[Config]):
         if not names:
             names = self.out.receipts(stage)
         if not names:
-            raise IntegrityError(
-                f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
-                f"for everything"
-            )
-        return self.out.each(self.read_unit, names)
+            first = f"; run `cppmill {stage}` first, or `cppmill run` for everything"
+            raise IntegrityError(f"{self.out.root}: no {stage} has finished here{advice and first}")
+        return self.out.each(lambda name: self.read_unit(name, advice=advice), names)
 
-    def read_unit(self, name: str, **advice: str) -> UnitReceipt:
-        """Return a unit receipt by its path, as it was left by an earlier command; advice is as for its bytes.
+    def read_unit(self, name: str, *, advice: str = MADE_AGAIN) -> UnitReceipt:
+        """Return a unit receipt by its path, as it was left by an earlier command.
+
+        Args:
+            name: Its path.
+            advice: What to do if it is missing or no receipt, for the message; empty if the caller adds it.
 
         Raises:
             IntegrityError: If it is missing, damaged or contradicts itself, or is not the one that the record of the
@@ -227,8 +236,8 @@ class Session(Generic[Config]):
         try:
             data = self.out.read_receipt_bytes(name)
         except FileNotFoundError as error:
-            raise IntegrityError(f"{where}: missing; run `cppmill run` again, which makes it again") from error
-        receipt = UnitReceipt.from_bytes(data, where=where, **advice)
+            raise IntegrityError(f"{where}: missing{advice and f'; {advice}'}") from error
+        receipt = UnitReceipt.from_bytes(data, where=where, advice=advice)
         try:
             self.out.check_recorded(name, data)
         except UnsealedError:

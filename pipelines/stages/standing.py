@@ -39,10 +39,15 @@ def keeps_tokenizer(session: Session, unit: Unit) -> bool:
         IntegrityError: If a file of the tokenizer, or of what it was built from, is missing or damaged.
     """
     check_standing(session)
-    if not keeps_any(session) or session.out.exists(unit.receipt_path):
+    if not keeps_any(session) or _has_run(session, unit):
         return False
     _check_intact(session)
     return True
+
+
+def _has_run(session: Session, unit: Unit) -> bool:
+    """Return whether a unit has led to the tokenizer in OUT; its receipt may be lost."""
+    return session.out.exists(unit.receipt_path) or (bool(build_receipts(session)) and session.has_run(unit))
 
 
 def check_standing(session: Session) -> None:
@@ -179,7 +184,12 @@ def _check_intact(session: Session) -> None:
     manifest = read_manifest(out)
     expected = {f"{_FOLDER}/{name}": sha256 for name, sha256 in manifest["files"].items()}
     if build_receipts(session):
-        receipts = session.current(Stage.SCAN)
+        try:
+            receipts = session.current(Stage.SCAN, advice="")
+        except IntegrityError as error:
+            raise IntegrityError(
+                f"{error}; the tokenizer in {out.root} was built from it; restore the file, {_REBUILD}"
+            ) from error
         expected |= {output.path: output.sha256 for receipt in receipts for output in receipt.outputs}
     damaged = [name for name, sha256 in expected.items() if out.digest(name) != sha256]
     if damaged:

@@ -327,3 +327,23 @@ def test_what_is_remembered_of_a_stage_counts_only_if_it_is_whole(copied_run, cp
     assert path.read_bytes() != data
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
+
+
+@pytest.mark.parametrize("left", [".cache", "receipt.json"])
+def test_lost_receipts_of_a_scan_are_made_again_by_what_else_says_that_it_has_run(copied_run, cppmill, left):
+    before, lost = copied_run.tree(), {".cache", "receipt.json"} - {left}
+    shutil.rmtree(copied_run.out / "units" / "counts")
+    for path in (copied_run.out / name for name in lost):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
+def test_a_lost_receipt_that_a_kept_tokenizer_needs_is_named_with_what_to_do(copied_run, cppmill):
+    (copied_run.sources / "more.h").write_bytes(b"int more;\n")
+    lost = unit_receipts(copied_run.out / "units", "parts")[0]
+    lost.unlink()
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert f"{lost}: missing; the tokenizer in {copied_run.out} was built from it; restore the file" in done.stderr
+    assert "--rebuild-tokenizer" in done.stderr

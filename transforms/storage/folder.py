@@ -191,6 +191,10 @@ class OutputFolder:
         """
         self._recorded = {current_path(name): digest for name, digest in recorded.items()}
 
+    def is_recorded(self, name: str) -> bool:
+        """Return whether the record that `hold_receipts` was given names a receipt that was not published since."""
+        return name in (self._recorded or {})
+
     def publish_receipt(self, receipt: UnitReceipt) -> None:
         """Publish a unit's receipt: this commits its outputs."""
         self._forget(receipt.path)
