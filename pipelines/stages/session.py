@@ -197,8 +197,13 @@ class Session(Generic[Config]):
         self.out.save_digests()
 
     def made_options(self, stage: Stage) -> dict[str, Any]:
-        """Return the options that what OUT holds of a stage was made with; empty if it is not known."""
-        made: dict[str, Any] = self._index(stage).get("options") or {}
+        """Return the options that what OUT holds of a stage was made with; empty if it is not known.
+
+        What was remembered in another folder, whose cache was copied here, does not count: its units are not here.
+        """
+        index = self._index(stage)
+        is_here = all(self.out.exists(unit_receipt_path(stage, key)) for key in index.get("units", ())[:1])
+        made: dict[str, Any] = (is_here and index.get("options")) or {}
         return made
 
     def has_run(self, unit: Unit) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from cppmill_core.manifests import MANIFEST
+
 from configs.problems import show
 from configs.tables import FLAGS
 from pipelines.stages.document_units import document_shards
@@ -75,6 +77,8 @@ def keeps_any(session: Session) -> bool:
 def build_receipts(session: Session) -> list[UnitReceipt]:
     """Return the receipt of the build of OUT's tokenizer; none if it was copied into OUT.
 
+    Of several, those count whose build made the manifest: others were copied here from another folder.
+
     Raises:
         IntegrityError: If it is damaged, or gone though the receipt of the run names it: without it, nobody knows what
             the tokenizer was built from.
@@ -84,9 +88,11 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
         for name in () if found else (find_receipt(session.out) or {}).get("files", ()):
             if is_unit_receipt(name, Stage.BUILD):
                 raise IntegrityError(f"{session.out.where(name)}: missing, and {RECEIPT} names it")
-        return found
     except IntegrityError as error:
         raise IntegrityError(f"{error}; restore the file, {_REBUILD}") from error
+    manifest = (f"{_FOLDER}/{MANIFEST}", manifest_digest(session.out)) if len(found) > 1 else None
+    made = [receipt for receipt in found if manifest in {(file.path, file.sha256) for file in receipt.outputs}]
+    return made or found
 
 
 def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) -> bool:

@@ -245,8 +245,7 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
     tokenizer = {name for name in listed if name.startswith("tokenizer/")}
     if built := build_receipts(session):
         made = {output.path for receipt in built for output in receipt.outputs}
-        made |= {f"tokenizer/{name}" for name in LOCKS}
-        tokenizer = {name for name in tokenizer if name in made or is_unit_receipt(name, Stage.BUILD)}
+        tokenizer &= {*made, *(receipt.path for receipt in built), *(f"tokenizer/{name}" for name in LOCKS)}
     else:
         from tokenizer_build.own import names_of_tokenizer  # what trains comes with it
 

@@ -347,3 +347,27 @@ def test_a_lost_receipt_that_a_kept_tokenizer_needs_is_named_with_what_to_do(cop
     assert done.returncode == 1
     assert f"{lost}: missing; the tokenizer in {copied_run.out} was built from it; restore the file" in done.stderr
     assert "--rebuild-tokenizer" in done.stderr
+
+
+def test_the_receipt_of_another_build_beside_the_tokenizer_goes(copied_run, cppmill):
+    before, key = copied_run.tree(), "0" * 64
+    (own,) = unit_receipts(copied_run.out, "tokenizer")
+    other = json.loads(own.read_bytes())
+    for output in other["outputs"]:
+        output["sha256"] = key
+    other.update(key=key)
+    seal(other)
+    own.with_name(f"_unit-{key}.json").write_bytes(canonical_json(other))
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
+def test_what_is_remembered_of_another_folder_is_not_of_the_tokenizer_that_is_here(copied_run, cppmill):
+    before = copied_run.tree()
+    cache = copied_run.out / ".cache/stages/build.json"
+    remembered = json.loads(cache.read_bytes())
+    remembered.update(units=["0" * 64], options=remembered["options"] | {"vocab_size": 9000})
+    seal(remembered)
+    cache.write_bytes(canonical_json(remembered))
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
