@@ -128,7 +128,7 @@ class Session(Generic[Config]):
         if todo or revisit:
             watched = {unit: unit.receipt_path for unit in todo}
             self.execute(stage, units if revisit else todo, flow, watched=watched, merges=revisit)
-        receipts = self.out.each(self.require, units)
+        receipts = list(map(self._renewed, units, self.out.each(self.require, units)))
         self.remember(stage, units)
         summary = {"units run": len(todo), "units reused": len(units) - len(todo), **self.repeated(todo)}
         self.reporter.stage_done(stage, time.monotonic() - started, summary)
@@ -188,6 +188,20 @@ class Session(Generic[Config]):
                 f"run again"
             )
         return receipt
+
+    def _renewed(self, unit: Unit, receipt: UnitReceipt) -> UnitReceipt:
+        """Return the receipt of a unit with the inputs that it is planned for, published again if they have new names.
+
+        A documents shard with the same rows has another name if other files of its unit were left out than before.
+        """
+        planned = unit.payload.get("inputs")
+        if not isinstance(planned, dict) or receipt.inputs in ({}, planned):
+            return receipt
+        if self.out.is_recorded(receipt.path):
+            self.withdraw_receipt()
+        renewed = replace(receipt, inputs=planned)
+        self.out.replace_receipt(renewed)
+        return renewed
 
     def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
         """Record which units are the stage's current ones."""

@@ -371,3 +371,15 @@ def test_what_is_remembered_of_another_folder_is_not_of_the_tokenizer_that_is_he
     cache.write_bytes(canonical_json(remembered))
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
+
+
+def test_a_shard_that_only_has_another_name_is_not_made_again_and_its_receipts_name_it(copied_run, cppmill):
+    before = copied_run.tree()
+    (next(copied_run.sources.rglob("*.h")).parent / "empty.h").write_bytes(b"")
+    done = cppmill(*copied_run.command, "--json")
+    after = copied_run.tree()
+    renamed = before.keys() - after.keys()
+    assert any(name.startswith("documents/part-") for name in renamed)
+    assert copied_run.stages(done)["tokenize"] == copied_run.stages(done)["scan"] == 0
+    assert not any(name.startswith("tokens/") for name in renamed)
+    assert list(verify(copied_run.out)) == []

@@ -200,6 +200,12 @@ class OutputFolder:
         self._forget(receipt.path)
         self.publish_bytes(receipt.path, receipt.to_bytes())
 
+    def replace_receipt(self, receipt: UnitReceipt) -> None:
+        """Publish a unit's receipt in place of the one that is there; only for the holder of the lock."""
+        if not self.store.overwrites:
+            self.remove(receipt.path)
+        self.publish_receipt(receipt)
+
     def find_receipt(self, unit: Unit) -> UnitReceipt | None:
         """Return the unit's receipt if it is valid and every output still has its digest, else None."""
         try:
