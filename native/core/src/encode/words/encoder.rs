@@ -159,6 +159,8 @@ impl<'a, T: Id, M: Merging> WordEncoder<'a, T, M> {
 
     /// Finds out what the words of the batch become.
     fn look_up(&mut self) {
+        // The near table says where records are, so none may be forgotten once a word was looked up.
+        self.cache.make_room(self.pending.length);
         let far = self.look_near();
         let unknown = self.look_far(far);
         let unknown = self.ask_colleagues(unknown);
@@ -187,7 +189,6 @@ impl<'a, T: Id, M: Merging> WordEncoder<'a, T, M> {
 
     /// Looks up the words that are not near; returns how many are not known, leaving out those that come again.
     fn look_far(&mut self, count: usize) -> usize {
-        self.cache.make_room(count);
         for at in 0..count {
             let index = self.pending.far[at];
             let key = Key::new(self.pending.short[usize::from(index)], self.word(index));
@@ -350,5 +351,42 @@ impl<'a, T: Id, M: Merging> WordEncoder<'a, T, M> {
         let (run, index) = (self.run, usize::from(index));
         let start = if index == 0 { self.at } else { self.pending.ends[index - 1] as usize };
         &run[start..self.pending.ends[index] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_near_keep_their_ids_though_a_new_word_of_their_batch_makes_the_cache_forget_records() {
+        let bytes = Box::new(std::array::from_fn(|byte| byte as u32));
+        let merges = Merges::new(bytes, &[], [1; 256].into());
+        let mut text = Vec::new();
+        let mut ends = Vec::new();
+        // The cache is full at about 60,000 words of 256 bytes.
+        for number in 0..70_000_u32 {
+            for word in [&b"a short word"[..], &number.to_le_bytes().repeat(64)] {
+                text.extend_from_slice(word);
+                ends.push(text.len());
+            }
+        }
+        let mut words = WordEncoder::<u16> {
+            merges: &merges,
+            cache: &mut WordCache::new(),
+            colleagues: Colleagues { words: None, room: &mut Room::default() },
+            scratch: &mut Scratch::default(),
+            merged: &mut Vec::new(),
+            pending: &mut Box::default(),
+            run: &text,
+            at: 0,
+            stop: &NEVER,
+        };
+        let mut ids = Vec::new();
+        for end in ends {
+            words.take_end(end, &mut ids);
+        }
+        words.settle_all(&mut ids);
+        assert!(ids.into_iter().eq(text.iter().map(|&byte| u16::from(byte))));
     }
 }
