@@ -275,6 +275,15 @@ def test_counts_that_64_bits_do_not_hold_are_refused() -> None:
         train(beyond, {}, 1)
 
 
+@pytest.mark.parametrize("again", [(b"u", b"g"), (b"hu", b"g")])
+def test_merges_that_make_a_token_again_are_refused(again: tuple[bytes, bytes]) -> None:
+    """Of such a token it would depend on its merge what it is merged to next."""
+    made = [(b"u", b"g"), (b"h", b"u"), (b"h", b"ug"), again]
+    merges = merge_batch([Merge(*pair, 1, CORPUS_PHASE) for pair in made])
+    with pytest.raises(cppmill_core.InvalidInputError, match=f'merge 3: "{b"".join(again).decode()}" is a token'):
+        cppmill_core.count_tokens(merges, reader({b"hug": 1}))
+
+
 def published_seeds() -> dict[bytes, bool]:
     """The published fixed tokens that the pattern keeps whole, the candidates and the morphemes, and some trouble."""
     published = json.loads((REFERENCE_DIR / "megacpp_v3_fixed_tokens.json").read_text())

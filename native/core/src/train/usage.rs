@@ -36,7 +36,8 @@ pub struct SuperwordRanks {
 ///
 /// # Errors
 /// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, a merge of what is not a token before
-/// it, a rank of the first superword beyond all merges, or counts whose sum 64 bits do not hold.
+/// it, one that makes a token again, a rank of the first superword beyond all merges, or counts whose sum 64 bits do
+/// not hold.
 pub fn count_tokens(
     merge_rows: &RecordBatch,
     texts: impl Iterator<Item = Result<RecordBatch>> + Send,
@@ -166,8 +167,11 @@ fn tokens_of(batch: &RecordBatch) -> Result<Tokens> {
             let missing = || Error::invalid(format!("merge {rank}: \"{}\" is no token before it", part.escape_ascii()));
             known.get(part).copied().ok_or_else(missing)
         };
-        let token = tokens.merge(find(left)?, find(right)?);
-        known.insert([left, right].concat(), token);
+        let (joined, token) = ([left, right].concat(), tokens.merge(find(left)?, find(right)?));
+        if known.contains_key(&joined) {
+            return Err(Error::invalid(format!("merge {rank}: \"{}\" is a token before it", joined.escape_ascii())));
+        }
+        known.insert(joined, token);
     }
     Ok(tokens)
 }

@@ -306,8 +306,8 @@ def count_tokens(
         A count of 0 means that the texts never use the token.
 
     Raises:
-        InvalidInputError: a column is missing or of another type, a merge joins strings that are not tokens yet,
-            `first_superword` is beyond the merges, or the unit pattern is unknown.
+        InvalidInputError: a column is missing or of another type, a merge joins strings that are not tokens yet
+            or makes a token again, `first_superword` is beyond the merges, or the unit pattern is unknown.
 
     Example:
         >>> merges = pa.record_batch({"left": pa.array([b"u"]), "right": pa.array([b"g"])})
