@@ -142,7 +142,8 @@ impl Starts {
     fn odd_from(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(Ends)) -> Option<usize> {
         // The word that starts at `at` may be odd there, and ends behind.
         let (mut from, mut behind) = (u64::MAX << (at % BYTES), u64::MAX << (at % BYTES) << 1);
-        for block in at / BYTES..run.len().div_ceil(BYTES) {
+        // The byte behind the run, too: what is no text may have seemed to be text that the last word goes on with.
+        for block in at / BYTES..=run.len() / BYTES {
             let (base, Block { words, odd, .. }) = (block * BYTES, self.blocks[block]);
             let (odd, mut ends) = (odd & from, words & behind);
             (from, behind) = (u64::MAX, u64::MAX);

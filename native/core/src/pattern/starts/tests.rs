@@ -120,6 +120,26 @@ fn words_and_lines_are_those_of(pattern: Pattern) {
 }
 
 #[test]
+fn words_before_a_byte_that_is_no_text_are_those_of_the_splitter_where_a_block_begins_with_it() {
+    let (mut state, mut starts, levels) = (1, Starts::default(), levels());
+    for pattern in ["cpp-words-1", "cpp-words-2", "text-words-1"].map(|name| Pattern::by_name(name).unwrap()) {
+        for round in 0..20_000 {
+            starts.level = levels[round / 3 % levels.len()];
+            let (kinds, shift) = ([5, 20, PIECES.len()][round % 3], random(&mut state, PIECES.len()));
+            let pieces = (0..=BYTES).map(|_| PIECES[(random(&mut state, kinds) + shift) % PIECES.len()]);
+            let mut text = pieces.collect::<String>().into_bytes();
+            text[BYTES] = 0xFF;
+            text.truncate(2 * BYTES);
+            let [mut found, mut expected] = [const { Vec::new() }; 2];
+            starts.find(pattern, &text);
+            starts.all_words(&text, |ends| ends.each(&mut |end| found.push(end)));
+            pattern.split(&text, |word| expected.push(expected.last().map_or(0, |end| *end) + word.len()));
+            assert_eq!(found, expected, "{pattern:?} \"{}\"", text.escape_ascii());
+        }
+    }
+}
+
+#[test]
 fn words_of_other_programs_are_those_of_their_splitters() {
     let more =
         ["'s", "'LL", "//", "/", "\n/", "HTTPServer", "fooBar", "1234567", "'", "名五", "\u{a0}", "\u{3000}", "\u{85}"];
