@@ -27,7 +27,13 @@ class PrintableStream:
 
     Args:
         stream: The stream below.
+
+    Attributes:
+        buffer: None: `typer.echo` would write to the bytes below, past the escaping, whenever the stream below is of
+            ASCII or is that of a live display.
     """
+
+    buffer = None
 
     def __init__(self, stream: TextIO) -> None:
         """Keep the stream, under the name by which rich finds it."""
@@ -35,8 +41,10 @@ class PrintableStream:
 
     def write(self, text: str) -> int:
         """Write a text, escaped and without the passwords of URLs."""
-        with self._naming_stream():
-            self.rich_proxied_file.write(redacted(printable(text)))
+        shown = redacted(printable(text))
+        if shown:  # `typer.echo` tries to write nothing first, and ignores that it fails
+            with self._naming_stream():
+                self.rich_proxied_file.write(shown)
         return len(text)
 
     def flush(self) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.console.terminal import raw_stream
 from schemas.digests import parse_json
 from schemas.errors import ConfigError
 from schemas.files import read_regular
@@ -67,8 +68,9 @@ def decode_file(tokenizer: Path, file: str, *, skip_control: bool) -> None:
         data = loaded.decode(ids, skip_control=skip_control)
     except InvalidInputError as error:
         raise ConfigError(str(error).replace(_ARGUMENT, "give --skip-control")) from error
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    stdout = raw_stream(sys.stdout).buffer
+    stdout.write(data)
+    stdout.flush()
 
 
 def parse_ids(data: bytes, *, vocab_size: int, where: str) -> list[int]:

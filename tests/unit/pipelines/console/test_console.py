@@ -313,6 +313,35 @@ def test_streams_that_are_closed_are_no_error_and_no_file_takes_their_place(tmp_
     assert file.read_text() == f"True {[os.devnull] * 3}"
 
 
+class TerminalOfBytes(io.TextIOWrapper):
+    """A stream that looks like a terminal, over bytes."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_a_line_of_a_command_is_escaped_beside_a_live_display_too(encoding, monkeypatch):
+    written = io.BytesIO()
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, TerminalOfBytes(written, encoding=encoding))
+    monkeypatch.setenv("TERM", "xterm")
+    with command_session(Output()) as reporter:
+        assert type(reporter) is LiveReporter
+        typer.echo("a\x1b]0;b\x07 http://me:secret@host/")
+    shown = written.getvalue()
+    assert b"a\\x1b]0;b\\x07 http://me:***@host/" in shown
+    assert b"]0;b\x07" not in shown
+
+
+def test_output_that_a_device_refuses_is_an_error():
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-c", "import cppmill; cppmill.main()", "vocab", "lint"]
+        done = subprocess.run(command, check=False, cwd=REPOSITORY, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the output stream: no space left")
+
+
 @pytest.mark.parametrize(("encoding", "expected"), [("ascii", b"a\\u2502b\n"), ("utf-8", "a│b\n".encode())])
 def test_what_an_encoding_lacks_is_escaped(encoding, expected, monkeypatch):
     written = io.BytesIO()
