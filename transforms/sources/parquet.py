@@ -2,12 +2,14 @@
 
 Row groups are read one by one in small batches, and values as dictionaries, so one long value that a million rows share
 is held once. Arrow cannot do that with delta encodings: where values share prefixes, batches are of few rows instead.
-If a row group cannot be read, only its own rows are lost.
+If a row group cannot be read, only its own rows are lost. Arrow decompresses a page as a whole, so the sizes of pages
+are looked at first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -16,7 +18,8 @@ import pyarrow.parquet as pq
 from schemas.reasons import Dead
 from transforms.sources.document import Archive, DamageError, Document, label, missing_column
 from transforms.sources.license_terms import read_terms
-from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, read_encodings
+from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, Chunk, read_chunks
+from transforms.storage.page_sizes import largest_page
 
 _BATCH_BYTES = 4 << 20
 _MAX_BATCH_ROWS = 1024
@@ -43,8 +46,9 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         schema = metadata.schema.to_arrow_schema()
         archive = archive.with_text_column({field.name: _is_text(field.type) for field in schema})
         column = archive.options.content_column
-        places = {place for place in range(len(metadata.schema)) if metadata.schema.column(place).path == column}
-        encodings = read_encodings(file, places)
+        paths = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
+        named = {place for place, path in enumerate(paths) if path.partition(".")[0] in _names(archive)}
+        chunks = read_chunks(file, named)
     except _READ_ERRORS as error:
         reason = Dead.CORRUPT if _has_magic(file) else Dead.NOT_AN_ARCHIVE
         raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error
@@ -52,6 +56,10 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     if problem:
         yield archive.entry(*problem, num_bytes=archive.num_bytes)
         return
+    encodings = [
+        frozenset().union(*(chunk.encodings for place, chunk in group.items() if paths[place] == column))
+        for group in chunks
+    ]
     table = pq.ParquetFile(
         file,
         metadata=metadata,
@@ -62,9 +70,33 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     )
     first = 0
     for group in range(metadata.num_row_groups):
-        is_prefixed = group < len(encodings) and DELTA_BYTE_ARRAY in encodings[group]
+        is_known = group < len(chunks)
+        is_prefixed = is_known and DELTA_BYTE_ARRAY in encodings[group]
+        _check_pages(archive, file, chunks[group] if is_known else {})
         yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents()
         first += metadata.row_group(group).num_rows
+
+
+def _names(archive: Archive) -> tuple[str | None, ...]:
+    """Return the names of the columns that are read, if they are there."""
+    options = archive.options
+    return options.content_column, options.path_column, options.project_column, options.license_column
+
+
+def _check_pages(archive: Archive, file: BinaryIO, chunks: Mapping[int, Chunk]) -> None:
+    """Refuse a page that alone is more than the file may expand to.
+
+    The headers of pages in a store would be requested one by one, so there the footer is believed first.
+
+    Raises:
+        DamageError: If there is one.
+    """
+    most = archive.max_grown_bytes
+    for chunk in chunks.values():
+        if isinstance(file, io.BufferedReader) or chunk.uncompressed_bytes > most:
+            page = largest_page(file, chunk.place, chunk.num_bytes)
+            if page > most:
+                raise DamageError(Dead.EXPANSION, f"has a page of {page} bytes, and may expand to {most}")
 
 
 def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
@@ -98,7 +130,7 @@ class _RowGroup:
         self._is_prefixed = is_prefixed
         self._metadata = table.metadata.row_group(group)
         schema, options = table.schema_arrow, archive.options
-        wanted = (options.content_column, options.path_column, options.project_column, options.license_column)
+        wanted = _names(archive)
         found = [
             name for name in wanted if name and schema.get_field_index(name) >= 0 and _is_text(schema.field(name).type)
         ]

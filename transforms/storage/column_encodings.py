@@ -1,4 +1,4 @@
-"""The encodings of columns of a Parquet file, read from its footer.
+"""What the footer of a Parquet file says of its columns: their encodings, places and sizes.
 
 Arrow knows them too, but where the footer contradicts itself about a column, asking Arrow about that column ends the
 process instead of raising an exception.
@@ -8,20 +8,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from transforms.storage.thrift import I32, LIST, STRUCT, Fields
+from transforms.storage.thrift import I32, I64, LIST, STRUCT, Fields
 
 DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY = 6, 7
 """Encodings of text, by their numbers in the format."""
 
 _TAIL_BYTES = 8
 _ROW_GROUPS, _COLUMNS, _COLUMN_METADATA, _ENCODINGS = 4, 1, 3, 2
+_UNCOMPRESSED, _COMPRESSED, _DATA_PLACE, _DICTIONARY_PLACE = 6, 7, 9, 11
 """The numbers of the fields in the structs of a footer."""
 
 
-def read_encodings(file: BinaryIO, places: Container[int]) -> list[frozenset[int]]:
-    """Return the numbers of the encodings that some columns have, for each row group of a Parquet file.
+class Chunk(NamedTuple):
+    """A column in a row group.
+
+    Attributes:
+        encodings: The numbers of its encodings.
+        place: Where it begins in the file.
+        num_bytes: Its size in the file.
+        uncompressed_bytes: Its size without compression.
+    """
+
+    encodings: frozenset[int]
+    place: int
+    num_bytes: int
+    uncompressed_bytes: int
+
+
+def read_chunks(file: BinaryIO, places: Container[int]) -> list[dict[int, Chunk]]:
+    """Return what the footer says of some columns by their place, for each row group of a Parquet file.
 
     Args:
         file: The file, of which Arrow can read the footer.
@@ -37,7 +54,7 @@ def read_encodings(file: BinaryIO, places: Container[int]) -> list[frozenset[int
     try:
         for number, kind in fields.of_struct():
             if (number, kind) == (_ROW_GROUPS, LIST):
-                groups = [frozenset(_of_group(fields, places)) for _ in fields.structs_of_list()]
+                groups = [dict(_of_group(fields, places)) for _ in fields.structs_of_list()]
             else:
                 fields.skip(kind)
     except IndexError as error:
@@ -45,30 +62,39 @@ def read_encodings(file: BinaryIO, places: Container[int]) -> list[frozenset[int
     return groups
 
 
-def _of_group(fields: Fields, places: Container[int]) -> Iterator[int]:
-    """Yield the encodings of columns of the row group that comes next."""
+def _of_group(fields: Fields, places: Container[int]) -> Iterator[tuple[int, Chunk]]:
+    """Yield columns of the row group that comes next, with their places."""
     for number, kind in fields.of_struct():
         if (number, kind) != (_COLUMNS, LIST):
             fields.skip(kind)
             continue
         for place in fields.structs_of_list():
             if place in places:
-                yield from _of_column(fields)
+                yield place, _read_column(fields)
             else:
                 fields.skip(STRUCT)
 
 
-def _of_column(fields: Fields) -> Iterator[int]:
+def _read_column(fields: Fields) -> Chunk:
+    """Return the column that comes next; of what the footer leaves out, the number is 0."""
+    encodings, sizes = list[int](), dict.fromkeys((_UNCOMPRESSED, _COMPRESSED, _DATA_PLACE, _DICTIONARY_PLACE), 0)
     for number, kind in fields.of_struct():
         if (number, kind) != (_COLUMN_METADATA, STRUCT):
             fields.skip(kind)
             continue
         for inner, inner_kind in fields.of_struct():
             if (inner, inner_kind) == (_ENCODINGS, LIST):
-                size, of = fields.list_header()
-                if of != I32:
-                    raise ValueError("encodings are no whole numbers")
-                for _ in range(size):
-                    yield fields.whole_number()
+                encodings += _whole_numbers(fields)
+            elif inner in sizes and inner_kind == I64:
+                sizes[inner] = fields.whole_number()
             else:
                 fields.skip(inner_kind)
+    place = sizes[_DICTIONARY_PLACE] or sizes[_DATA_PLACE]
+    return Chunk(frozenset(encodings), place, sizes[_COMPRESSED], sizes[_UNCOMPRESSED])
+
+
+def _whole_numbers(fields: Fields) -> list[int]:
+    size, of = fields.list_header()
+    if of != I32:
+        raise ValueError("encodings are no whole numbers")
+    return [fields.whole_number() for _ in range(size)]

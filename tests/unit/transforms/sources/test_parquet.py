@@ -150,6 +150,29 @@ def test_one_long_value_of_many_rows_is_held_once(
     assert len(found.whole) == 49
 
 
+@pytest.mark.parametrize("column", ["content", "path"])
+def test_a_page_that_expands_beyond_measure_is_not_held(
+    column: str, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transforms.sources.document._ARCHIVE_FLOOR_BYTES", 1 << 20)
+    small = pa.table({"path": ["a.cpp"], "content": [b"int a;"]})
+    place = small.schema.names.index(column)
+    large = pa.array(["x" * (64 << 20)]).cast(small.schema.field(column).type)
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(buffer, small.schema, compression="zstd", use_dictionary=False) as writer:
+        writer.write_table(small)
+        writer.write_table(small.set_column(place, small.schema.field(column), large))
+    pool, usual = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        found = read("a.parquet", buffer.getvalue(), IngestOptions(max_expansion=2))
+    finally:
+        pa.set_memory_pool(usual)
+    assert (pool.max_memory() or 0) < 32 << 20
+    assert found.whole == {"a.cpp": b"int a;"}
+    assert found.rest == [("a.parquet", "expansion", 0)]
+
+
 def test_rows_of_nothing_end_too(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transforms.sources.document._ARCHIVE_FLOOR_BYTES", 1 << 20)
     data = parquet(pa.table({"content": pa.nulls(100_000, pa.binary())}))

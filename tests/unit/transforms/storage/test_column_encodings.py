@@ -1,4 +1,4 @@
-"""Encodings of columns: those that Arrow finds in an honest footer; damage raises ValueError alone."""
+"""What a footer says of columns: what Arrow finds in an honest one; damage raises ValueError alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, read_encodings
+from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, read_chunks
 
 
 def parquet(encoding: str) -> bytes:
@@ -27,9 +27,18 @@ def parquet(encoding: str) -> bytes:
 def test_each_row_group_has_the_encodings_that_arrow_wrote(name: str, number: int) -> None:
     data = parquet(name)
     assert name in pq.read_metadata(io.BytesIO(data)).row_group(1).column(1).encodings
-    found = read_encodings(io.BytesIO(data), {1})
-    assert [number in group for group in found] == [True, True]
-    assert read_encodings(io.BytesIO(data), ()) == [frozenset(), frozenset()]
+    found = read_chunks(io.BytesIO(data), {1})
+    assert [number in group[1].encodings for group in found] == [True, True]
+    assert read_chunks(io.BytesIO(data), ()) == [{}, {}]
+
+
+def test_places_and_sizes_are_those_that_arrow_wrote() -> None:
+    data = parquet("PLAIN")
+    for number, group in enumerate(read_chunks(io.BytesIO(data), {0, 1, 2})):
+        for place, chunk in group.items():
+            column = pq.read_metadata(io.BytesIO(data)).row_group(number).column(place)
+            sizes = (column.data_page_offset, column.total_compressed_size, column.total_uncompressed_size)
+            assert chunk[1:] == sizes
 
 
 FOOTER = parquet("DELTA_BYTE_ARRAY")
@@ -42,13 +51,13 @@ def test_any_damage_to_a_footer_ends_in_encodings_or_value_error(changes: list[t
     for place, value in changes:
         data[place] = value
     try:
-        found = read_encodings(io.BytesIO(bytes(data)), {0, 1})
+        found = read_chunks(io.BytesIO(bytes(data)), {0, 1})
     except ValueError:
         return
-    assert all(isinstance(number, int) for group in found for number in group)
+    assert all(isinstance(number, int) for group in found for chunk in group.values() for number in chunk.encodings)
 
 
 def test_a_footer_that_is_nested_deeply_is_refused() -> None:
     footer = b"\x1c" * 100_000
     with pytest.raises(ValueError, match="nested too deeply"):
-        read_encodings(io.BytesIO(footer + len(footer).to_bytes(4, "little") + b"PAR1"), {0})
+        read_chunks(io.BytesIO(footer + len(footer).to_bytes(4, "little") + b"PAR1"), {0})
