@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from schemas.errors import ConfigError
@@ -9,7 +10,7 @@ from schemas.places import is_remote
 
 
 def check_parent(path: Path, *, option: str) -> None:
-    """Check that the folder of a file exists.
+    """Check that the folder of a file exists; of a link that leads nowhere, that of the file that it names.
 
     Args:
         path: The file, or a folder that is made there.
@@ -18,8 +19,9 @@ def check_parent(path: Path, *, option: str) -> None:
     Raises:
         ConfigError: If it does not exist.
     """
-    if not path.parent.is_dir():
-        raise ConfigError(f"{option} {path}: there is no folder {path.parent}; make it, or name another")
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise ConfigError(f"{option} {path}: there is no folder {folder}; make it, or name another")
 
 
 def check_file(path: Path, *, option: str) -> None:

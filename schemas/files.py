@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _NOT_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 """Errors of file systems without unnamed files, and of systems without the names of descriptors."""
@@ -42,16 +43,32 @@ def write_file(path: Path, data: bytes) -> None:
     Raises:
         OSError: Naming the file; what was there before is unchanged.
     """
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a stream that becomes the file at a path once the block has ended well, as `write_file` writes it.
+
+    Raises:
+        OSError: Naming the file; what was there before is unchanged.
+    """
     target = path.resolve() if path.is_symlink() else path
-    if target.exists() and not target.is_file():
-        target.write_bytes(data)  # a pipe or a device, such as /dev/stdout: there is nothing to replace
-        return
-    part = target.with_name(f".{target.name}.part")
     try:
-        _write_part(part, data)
-        part.replace(target)
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:  # a pipe or a device, such as /dev/stdout: there is nothing to replace
+                yield file
+            return
+        part = target.with_name(f".{target.name}.part")
+        try:
+            with _open_part(part) as file:
+                yield file
+            part.replace(target)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
@@ -119,25 +136,21 @@ def _is_open(path: Path, descriptor: int) -> bool:
     return False
 
 
-def _write_part(part: Path, data: bytes) -> None:
+@contextmanager
+def _open_part(part: Path) -> Iterator[BinaryIO]:
+    """Yield a stream that may be read too: numpy writes by itself to others, and does not say why it fails."""
+    is_named = False
     try:
-        descriptor = os.open(part.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(part.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError as error:
         if error.errno not in _NOT_UNNAMED:
             raise
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-        _write(descriptor, data, None)
-    else:
-        _write(descriptor, data, part)
-
-
-def _write(descriptor: int, data: bytes, part: Path | None) -> None:
-    """Write all of a file, flush it, and name it if it has no name yet."""
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+        descriptor, is_named = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666), True
+    with os.fdopen(descriptor, "w+b") as file:
+        yield file
         file.flush()
         os.fsync(descriptor)
-        if part is not None:
+        if not is_named:
             part.unlink(missing_ok=True)
             # Naming any folder makes it the call that follows the link; an absolute path ignores which.
             os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor, follow_symlinks=True)

@@ -16,6 +16,7 @@ from cppmill_core.manifests import MANIFEST
 from configs.outputs import check_file
 from pipelines.stages.given import resolve_source
 from schemas.errors import ConfigError
+from schemas.files import whole_file
 from tokenizer_build.compare.diff import TokenizerIds, VocabularyDiff, initial_rows, read_ids
 from transforms.storage.scratch import temporary_folder
 
@@ -46,7 +47,8 @@ def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, 
     with ExitStack() as stack:
         found = VocabularyDiff(*(_read(path, stack) for path in (old, new)))
         table = found.id_map()
-    pq.write_table(table, out, compression="zstd")
+    with whole_file(out) as file:
+        pq.write_table(table, file, compression="zstd")
     kinds = Counter(table["kind"].to_pylist())
     lines = [
         f"{out}: {table.num_rows:,} ids, " + ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(map(str, kinds)))
@@ -86,5 +88,6 @@ def _write_rows(id_map: pa.Table, least: int, embeddings: Path, init: Path) -> s
     if rows.ndim != 2 or len(rows) < least:
         raise ConfigError(f"--embeddings {embeddings}: its shape is {rows.shape}, the old tokenizer has {least:,} ids")
     new = initial_rows(rows, id_map)
-    np.save(init, new)
+    with whole_file(init) as file:
+        np.save(file, new)
     return f"{init}: {new.shape[0]:,} rows of {new.shape[1]:,} numbers, {new.dtype}"

@@ -18,7 +18,7 @@ from configs.outputs import check_file, check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
-from schemas.files import read_regular
+from schemas.files import read_regular, whole_file
 from tokenizer_build.artifact import find_foreign_contents
 from tokenizer_build.build import pattern_regex, pattern_split
 from tokenizer_build.compare.diff import (
@@ -145,7 +145,8 @@ def diff(
 
 
 def _write_id_map(found: VocabularyDiff, path: Path) -> None:
-    if path.suffix == ".npy":
-        np.save(path, found.new_ids())
-    else:
-        pq.write_table(found.id_map(), path, compression="zstd")
+    with whole_file(path) as file:
+        if path.suffix == ".npy":
+            np.save(file, found.new_ids())
+        else:
+            pq.write_table(found.id_map(), file, compression="zstd")

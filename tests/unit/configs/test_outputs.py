@@ -16,6 +16,14 @@ def test_a_file_needs_a_folder(tmp_path: Path) -> None:
         check_parent(tmp_path / "no" / "a.svg", option="--plot")
 
 
+def test_a_link_needs_the_folder_of_the_file_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    check_parent(tmp_path / "a", option="--out")
+    (tmp_path / "c").symlink_to(tmp_path / "no" / "d")
+    with pytest.raises(ConfigError, match=r"--out .*/c: there is no folder .*/no; make it, or name another"):
+        check_parent(tmp_path / "c", option="--out")
+
+
 def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
     check_file(tmp_path / "a.json", option="--out")
     with pytest.raises(ConfigError, match=r"--out .*: it is a folder; name a file in it"):

@@ -7,11 +7,15 @@ import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from schemas import files
-from schemas.files import part_folder, read_regular, write_file
+from schemas.files import part_folder, read_regular, whole_file, write_file
 
 
 @pytest.fixture(params=["unnamed files", "none"])
@@ -46,6 +50,25 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
     assert (found.value.errno, found.value.filename) == (errno.EFBIG, str(tmp_path / "a"))
     assert (tmp_path / "a").read_bytes() == b"before"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.usefixtures("kind")
+def test_what_a_library_cannot_write_whole_is_not_there(tmp_path: Path, limited: Callable[[int, int], None]) -> None:
+    def save_array(file: BinaryIO) -> None:
+        np.save(file, np.arange(1000))
+
+    def save_table(file: BinaryIO) -> None:
+        pq.write_table(pa.table({"a": range(1000)}), file, compression="none")
+
+    limited(resource.RLIMIT_FSIZE, 1000)
+    for save in (save_array, save_table):
+        with pytest.raises(OSError) as found, whole_file(tmp_path / "a") as file:
+            save(file)
+        assert (found.value.errno, found.value.filename) == (errno.EFBIG, str(tmp_path / "a"))
+    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "a") as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_may_have_no_end_is_not_read(tmp_path: Path) -> None:
