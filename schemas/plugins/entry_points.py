@@ -7,9 +7,11 @@ rows of a batch, because batches end wherever a unit does; `transforms.filters.p
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
@@ -22,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rfc8785 import CanonicalizationError
 
 from schemas.digests import canonical_json
-from schemas.errors import ConfigError, PluginError
+from schemas.errors import ConfigError, CppmillError, PluginError
 from schemas.printing import one_line
 
 FILTERS_GROUP, READERS_GROUP = "cppmill.filters", "cppmill.readers"
@@ -34,10 +36,33 @@ Find = Callable[[pa.RecordBatch], "pa.Array[Any] | Iterable[str | None]"]
 
 Plugin = TypeVar("Plugin", bound="Filter | Reader")
 
-PLUGIN_FAILURES = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
-"""What the code of a plug-in may raise; one that leaves the program would end a run as if it were finished."""
-
 _PARTS = (Mapping, list, tuple, set, frozenset)
+
+
+@contextmanager
+def plugin_code(what: Callable[[], str], *, known: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Name a plug-in in whatever its code raises, and end a process that it forked and does not end.
+
+    What it raises may be no Exception: one that leaves the program would end a run as if it were finished.
+
+    Args:
+        what: Returns what failed, for the message.
+        known: What passes as it is, besides Ctrl-C, errors of cppmill and those of memory.
+
+    Raises:
+        PluginError: In place of all else.
+    """
+    process = os.getpid()
+    passed: tuple[type[BaseException], ...] = (KeyboardInterrupt, CppmillError, MemoryError, *known)
+    try:
+        yield
+    except passed:
+        raise
+    except BaseException as error:
+        raise PluginError(f"{what()}: {describe_raised(error)}") from error
+    finally:
+        if os.getpid() != process:
+            os._exit(1)
 
 
 def describe_raised(error: BaseException) -> str:
@@ -49,7 +74,9 @@ def describe_text(error: BaseException) -> str:
     """Return the text of what a plug-in raised; code of the plug-in gives it, which may raise too."""
     try:
         return str(error)
-    except PLUGIN_FAILURES as other:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as other:
         return f"its text raises {type(other).__name__}"
 
 
@@ -89,19 +116,18 @@ class Filter:
             ConfigError: Naming the filter, the key and what is wrong.
             PluginError: If the model of the options fails.
         """
-        fields = self.options.model_fields
-        for key in given:
-            if key not in fields:
-                known = ", ".join(fields) or "none"
-                raise ConfigError(f"filter {name!r} has no option {key!r} (known: {known})")
-        try:
-            return self.options.model_validate(dict(given))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"filter {name!r}: option {key!r}: {first['msg']}") from error
-        except PLUGIN_FAILURES as error:
-            raise PluginError(f"filter {name!r}: its options cannot be read: {describe_raised(error)}") from error
+        with plugin_code(lambda: f"filter {name!r}: its options cannot be read"):
+            fields = self.options.model_fields
+            for key in given:
+                if key not in fields:
+                    known = ", ".join(fields) or "none"
+                    raise ConfigError(f"filter {name!r} has no option {key!r} (known: {known})")
+            try:
+                return self.options.model_validate(dict(given))
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                key = ".".join(map(str, first["loc"]))
+                raise ConfigError(f"filter {name!r}: option {key!r}: {first['msg']}") from error
 
     def record_options(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a table with the defaults of the others, as a receipt has them.
@@ -111,11 +137,9 @@ class Filter:
             PluginError: If the model of the options fails.
         """
         found = self.read_options(name, given)
-        try:
-            values = found.model_dump(mode="json")
-        except PLUGIN_FAILURES as error:
-            raise PluginError(f"filter {name!r}: its options cannot be written: {describe_raised(error)}") from error
-        for key, value in found.model_dump().items():
+        with plugin_code(lambda: f"filter {name!r}: its options cannot be written"):
+            values, as_python = found.model_dump(mode="json"), found.model_dump()
+        for key, value in as_python.items():
             if not _is_recorded(value, values.get(key)):
                 reason = "not allowed; a receipt has no number beyond 2^53, no nan and no inf"
                 raise ConfigError(f"filter {name!r}: option {key!r}: {reason}")
@@ -249,13 +273,8 @@ def _installed(group: str) -> dict[str, tuple[EntryPoint, ...]]:
 
 @cache
 def _load(point: EntryPoint) -> object:
-    try:
+    with plugin_code(lambda: f"{_what(point.group, point.name)} ({_home(point)}): {point.value} cannot be imported"):
         return point.load()
-    except PLUGIN_FAILURES as error:
-        raise PluginError(
-            f"{_what(point.group, point.name)} ({_home(point)}): {point.value} cannot be imported: "
-            f"{describe_raised(error)}"
-        ) from error
 
 
 def _home(point: EntryPoint) -> str:

@@ -17,17 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.errors import CppmillError, PluginError
+from schemas.errors import PluginError
 from schemas.options import IngestOptions
 from schemas.plugins.entry_points import (
     FILTERS_GROUP,
-    PLUGIN_FAILURES,
     READERS_GROUP,
     Find,
     describe_filter,
-    describe_raised,
     find_filter,
     find_reader,
+    plugin_code,
 )
 from schemas.reasons import Column, Filtered
 from schemas.tables import FILTER_INPUT
@@ -132,17 +131,13 @@ def find_details(name: str, find: Find, documents: pa.RecordBatch) -> pa.Array[A
     """
     if not documents.num_rows:
         return pa.array([], pa.string())
-    try:
+    with plugin_code(lambda: _place(name, documents)):
         found = find(documents)
         if isinstance(found, pa.Array):
             found.validate(full=True)
             details = pa.array(found, pa.string())
         else:  # one that never ends would take all memory
             details = pa.array(islice(found, documents.num_rows + 1), pa.string())
-    except (CppmillError, MemoryError):
-        raise
-    except PLUGIN_FAILURES as error:
-        raise PluginError(f"{_place(name, documents)}: it raised {describe_raised(error)}") from error
     if len(details) != documents.num_rows:
         number = "more" if len(details) > documents.num_rows else len(details)
         raise PluginError(f"{_place(name, documents)}: it returned {number} values")
@@ -175,12 +170,8 @@ def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = No
 
 def _make(name: str, table: Mapping[str, Any]) -> Find:
     found = find_filter(name)
-    try:
+    with plugin_code(lambda: f"{describe_filter(name)}: it cannot start"):
         return found.make(found.read_options(name, table))
-    except (CppmillError, MemoryError):
-        raise
-    except PLUGIN_FAILURES as error:
-        raise PluginError(f"{describe_filter(name)}: it cannot start: {describe_raised(error)}") from error
 
 
 def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:

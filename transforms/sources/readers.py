@@ -9,17 +9,10 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from schemas.errors import CppmillError, PluginError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.places import is_remote
-from schemas.plugins.entry_points import (
-    PLUGIN_FAILURES,
-    describe_raised,
-    describe_reader,
-    describe_text,
-    find_reader,
-)
+from schemas.plugins.entry_points import describe_reader, describe_text, find_reader, plugin_code
 from schemas.reasons import Dead, Filtered
 from schemas.units import Unit
 from transforms.sources import under_way
@@ -79,22 +72,17 @@ def _iter_other(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     reader, members = find_reader(extension_of(archive.path)), None
     while True:
         try:
-            members = members or iter(reader.read(file))
-            given = next(members)
+            with plugin_code(lambda: _describe_reader(archive), known=(StopIteration, OSError, ValueError)):
+                members = members or iter(reader.read(file))
+                given = next(members)
         except StopIteration:
             return
-        except (CppmillError, OSError, MemoryError):
-            raise
         except UnicodeError as error:
             raise DamageError(Dead.CORRUPT, type(error).__name__) from error
         except ValueError as error:
             raise DamageError(Dead.CORRUPT, bounded(describe_text(error), _MAX_DETAIL_BYTES)) from error
-        except PLUGIN_FAILURES as error:
-            raise _plugin_error(archive, error) from error
-        try:
+        with plugin_code(lambda: _describe_reader(archive)):
             name, content = _pair(given)
-        except PLUGIN_FAILURES as error:
-            raise _plugin_error(archive, error) from error
         size = content.nbytes
         drop = archive.drops(name) or (Filtered.SIZE if size > archive.options.max_document_bytes else None)
         archive.count_row()
@@ -113,10 +101,9 @@ def _pair(given: object) -> tuple[str, memoryview]:
     return str.__str__(given[0]), memoryview(given[1])
 
 
-def _plugin_error(archive: Archive, error: BaseException) -> PluginError:
-    """Return the error that names the reader of another distribution, the file, and what the reader raised."""
-    place = f"{describe_reader(extension_of(archive.path))}, in {display_path(archive.path)}"
-    return PluginError(f"{place}: {describe_raised(error)}")
+def _describe_reader(archive: Archive) -> str:
+    """Return what names the reader of another distribution, and the file."""
+    return f"{describe_reader(extension_of(archive.path))}, in {display_path(archive.path)}"
 
 
 _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {

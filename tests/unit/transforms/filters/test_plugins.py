@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
@@ -21,7 +23,7 @@ from configs.runs import load_run_config
 from schemas.errors import ConfigError, PluginError
 from schemas.options import IngestOptions
 from schemas.plugins import entry_points as plugins
-from schemas.plugins.entry_points import Filter, each_document, find_filter, forget_installed
+from schemas.plugins.entry_points import Filter, each_document, find_filter, forget_installed, plugin_code
 from tests.example_package import install_example
 from transforms.filters.decontamination import Benchmark, read_benchmark
 from transforms.filters.properties import PROPERTIES, SAMPLES, check_filter
@@ -150,7 +152,7 @@ def test_a_filter_that_fails_is_named(example: ModuleType, monkeypatch: pytest.M
         (Filter(version="7", make=fail), r"filter 'mostly_comments' 7 \(cppmill-example 0.1.0\), on 1 .*Zero"),
         (Filter(version="7", make=lambda _: lambda documents: []), "it returned 0 values"),
         (Filter(version="7", make=lambda _: lambda documents: repeat("x")), "it returned more values"),
-        (Filter(version="7", make=lambda _: lambda documents: NO_TEXT), "it raised ArrowInvalid: .*UTF8"),
+        (Filter(version="7", make=lambda _: lambda documents: NO_TEXT), "on 1 documents from .*: ArrowInvalid: .*UTF8"),
         (Filter(version="7", make=lambda _: 1 / 0), "cannot start: ZeroDivisionError"),
         ("no filter", "mostly_comments:FILTER is no cppmill.Filter"),
     ):
@@ -214,8 +216,46 @@ def leave(*_: object) -> Any:
 
 
 def test_a_filter_that_leaves_the_program_ends_the_run_with_an_error() -> None:
-    with pytest.raises(PluginError, match="it raised SystemExit: 0"):
+    with pytest.raises(PluginError, match="from p a.cpp on: SystemExit: 0"):
         find_details("generated", leave, pa.record_batch({"project": ["p"], "path": ["a.cpp"]}))
+
+
+@pytest.mark.parametrize("raised", [CancelledError(), type("Stop", (BaseException,), {})()])
+def test_what_a_filter_raises_may_be_no_exception(raised: BaseException) -> None:
+    def find(_: object) -> Iterator[str | None]:
+        yield None
+        raise raised
+
+    with pytest.raises(PluginError, match=f"from p a.cpp on: {type(raised).__name__}"):
+        find_details("generated", find, pa.record_batch({"project": ["p"] * 2, "path": ["a.cpp"] * 2}))
+    with pytest.raises(PluginError, match="no FILTER"), plugin_code(lambda: "no FILTER"):
+        raise raised
+    with pytest.raises(KeyboardInterrupt), plugin_code(lambda: "stopped"):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("end", [list, leave, lambda: 1 / 0])
+def test_a_process_that_a_filter_forks_goes_no_further(end: Callable[[], Any], tmp_path: Path) -> None:
+    def find(documents: pa.RecordBatch) -> list[None]:
+        child = os.fork()
+        if not child:
+            end()
+        else:
+            os.waitpid(child, 0)
+        return [None] * documents.num_rows
+
+    find_details("generated", find, pa.record_batch({"project": ["p"], "path": ["a.cpp"]}))
+    with (tmp_path / "reached").open("a") as file:
+        file.write("x")
+    assert (tmp_path / "reached").read_text() == "x"
+
+
+@pytest.mark.parametrize("options", [dict, None])
+def test_options_that_are_no_model_are_named(options: Any) -> None:
+    checked = Filter(version="1", make=lambda _: each_document(lambda _: None), options=options)
+    with pytest.raises(PluginError, match="filter 'a': its options cannot be read: AttributeError"):
+        checked.read_options("a", {})
 
 
 def test_a_worker_without_the_filter_says_which_one_it_lacks() -> None:
