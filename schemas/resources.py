@@ -16,6 +16,8 @@ from schemas.printing import one_line
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EIO)
 
+_OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
 _MISPLACED = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 
 _UNREACHABLE = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
@@ -86,6 +88,18 @@ def explaining_refusals() -> Iterator[None]:
         if reason is None:
             raise
         raise ResourceError(reason) from error
+
+
+def raise_own_limit(error: BaseException) -> None:
+    """Raise an error if this process may not open more files, or has no more memory: no fault of the file it reads.
+
+    Raises:
+        ResourceError: If it is one of these.
+    """
+    if isinstance(error, ResourceError):
+        raise error
+    if isinstance(error, OSError) and error.errno in _OWN_LIMITS:
+        raise ResourceError(explain_refusal(error) or str(error)) from error
 
 
 def explain_refusal(error: BaseException, *, where: str = "", place: Path | None = None) -> str | None:

@@ -8,14 +8,12 @@ import stat
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, cast
 
-from schemas.errors import ResourceError
 from schemas.places import is_remote
 from schemas.reasons import Dead
-from schemas.resources import explain_refusal
+from schemas.resources import raise_own_limit
 from transforms.sources.document import DamageError
 from transforms.storage.urls import input_errors, open_file
 
-_OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _BUFFER_BYTES = 1 << 16
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -61,8 +59,7 @@ def os_error_reason(error: OSError) -> tuple[Dead, str]:
     Raises:
         ResourceError: If this process may not open more files, or has no more memory: no fault of the input.
     """
-    if error.errno in _OWN_LIMITS:
-        raise ResourceError(explain_refusal(error) or str(error)) from error
+    raise_own_limit(error)
     gone = isinstance(error, FileNotFoundError | NotADirectoryError | NotRegularError) or error.errno == errno.ELOOP
     name = errno.errorcode.get(error.errno or 0, type(error).__name__)
     return (Dead.VANISHED if gone else Dead.UNREADABLE), name

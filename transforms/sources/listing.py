@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -72,6 +72,9 @@ _FOLDERS_PER_CALL = 1024
 
 _LOCAL_SCHEMES = ("file://", "local://")
 _NOTHING = "source {!r} is no regular file and matches none; check the name or pattern"
+_NO_SIZE = 1 << 53
+"""No file has so many bytes; records have only numbers below it."""
+
 _GONE = (404, 410)
 """What a web server answers for what it does not have."""
 _VERSION_KEYS = (
@@ -351,10 +354,22 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
         elif info["type"] == "file":
             known = info if info["size"] is not None else system.info(name)  # a web page lists names alone
             version = _version(known) + query_identity(name)
-            yield Input(index, relative, int(known["size"] or 0), version, kind_of(relative))
+            yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] != "directory":
             listing.special.append(relative)
     listing.hidden.extend(sorted(hidden))
+
+
+def _size(name: str, known: Mapping[str, Any]) -> int:
+    """Return the bytes that a store says a file has.
+
+    Raises:
+        ValueError: If no file has so many.
+    """
+    num_bytes = int(known["size"] or 0)
+    if not 0 <= num_bytes < _NO_SIZE:
+        raise ValueError(f"{name} is said to have {num_bytes:,} bytes")
+    return num_bytes
 
 
 def is_page(url: str) -> bool:

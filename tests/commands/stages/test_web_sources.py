@@ -177,6 +177,26 @@ def test_a_file_of_which_a_web_server_sends_too_little_is_no_document(run, folde
         made(run, f"{place}/numpy/", tmp_path / "web")
 
 
+class Boundless(Quiet):
+    """Says that each file has more bytes than any number of 64 bits."""
+
+    def do_HEAD(self):
+        self.send_response(200)
+        self.send_header("Content-Length", str(10**19))
+        self.end_headers()
+
+    def do_GET(self):
+        self.do_HEAD()
+
+
+def test_a_file_of_more_bytes_than_there_are_is_an_error_that_names_it(run, tmp_path):
+    with (
+        served(Boundless, tmp_path) as place,
+        pytest.raises(cppmill.CppmillError, match=r"/a\.h is said to have 10,000,000,000,000,000,000 bytes"),
+    ):
+        made(run, f"{place}/a.h", tmp_path / "web")
+
+
 class Redirecting(Quiet):
     """Sends everyone to the same file of another server."""
 

@@ -1,5 +1,6 @@
 """Whatever is changed in a finished run, `verify` fails and names the file."""
 
+import errno
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import pytest
 from pipelines.console.progress import Reporters
 from pipelines.versions.verify import verify
 from schemas.digests import sha256_json
+from schemas.errors import ResourceError
 from transforms.records.versions import find_run
 
 NAMED = {
@@ -24,6 +26,17 @@ NAMED = {
     "the counts": "counts/words/part-000.parquet",
     "the receipt": "receipt.json",
 }
+
+
+@pytest.mark.parametrize("name", ["documents", "tokenizer"])
+def test_what_this_process_may_not_open_is_no_difference(run, monkeypatch, name):
+    def refuse(*_arguments, **_options):
+        raise OSError(errno.EMFILE, "Too many open files", f"{run.out}/{name}")
+
+    target = "shard_proofs.prove_shard" if name == "documents" else "verification.cppmill_core.load_tokenizer"
+    monkeypatch.setattr(f"transforms.records.checks.{target}", refuse)
+    with pytest.raises(ResourceError, match=f"{name}: no more files can be open at once"):
+        verify(str(run.out))
 
 
 @pytest.mark.parametrize("pattern", NAMED.values(), ids=NAMED.keys())

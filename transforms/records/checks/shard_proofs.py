@@ -14,6 +14,7 @@ import cppmill_core
 from schemas.digests import add_digests, same_json
 from schemas.errors import CppmillError
 from schemas.options import REENCODED, TokenizeOptions
+from schemas.resources import raise_own_limit
 from transforms.records.checks.contents import ContentCheck, Detect, filters_of, is_repeatable
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT
@@ -99,6 +100,7 @@ def _prove(
         totals = prove_shard(shard, claim.documents, unit_key=claim.line["unit"], settings=settings, digests={})
         wrong = list(contents.check(shard, claim.documents))
     except (CppmillError, cppmill_core.CoreError, OSError) as error:
+        raise_own_limit(error)
         return [str(error)]
     counted = {**{name: totals[name] for name in _TOTALS}, _CONTROL_TEXT: dict(sorted(contents.control_text.items()))}
     said = [(RECEIPT, claim.line, {"rows": totals["documents"], **{name: totals[name] for name in _TOTALS[1:]}})]

@@ -16,6 +16,7 @@ from cppmill_core.platforms import parse_platform_vocab
 from schemas.digests import same_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
+from schemas.resources import raise_own_limit
 from schemas.units import UNITS, Stage
 from transforms.records.exclusion import check_withdrawn
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
@@ -94,6 +95,7 @@ def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
         with out.open_local_folder("tokenizer") as directory:
             tokenizer = cppmill_core.load_tokenizer(directory)
     except (cppmill_core.CoreError, IntegrityError, OSError) as error:
+        raise_own_limit(error)
         yield f"{folder}: {error}"
         return
     for name, found in (("digest", tokenizer.digest), ("vocab_size", tokenizer.vocab_size)):
@@ -110,6 +112,7 @@ def _check_platforms(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
         data = out.read_bytes(PLATFORM_VOCAB)
         size = parse_platform_vocab(data, where=where).size
     except (cppmill_core.CorruptDataError, OSError) as error:
+        raise_own_limit(error)
         yield f"{where}: {error}"
         return
     found = {"digest": sha256(data).hexdigest(), "size": size}
