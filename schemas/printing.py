@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _KEPT = "\n\t"
+_IS_ASIDE = ContextVar("is_aside", default=False)
+
+
+@contextmanager
+def printing_aside() -> Iterator[None]:
+    """Let what this thread prints in the block go to the error stream: the output stream is for what a command says."""
+    token = _IS_ASIDE.set(True)
+    try:
+        yield
+    finally:
+        _IS_ASIDE.reset(token)
+
+
+def is_aside() -> bool:
+    """Return whether this thread is in such a block."""
+    return _IS_ASIDE.get()
 
 
 def printable(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TextIO, cast
 
 from schemas.errors import ResourceError
 from schemas.passwords import redacted
-from schemas.printing import printable
+from schemas.printing import is_aside, printable
 from schemas.resources import explain_refusal
 
 _NAMES = {"<stdout>": "the output stream", "<stderr>": "the error stream"}
@@ -41,6 +41,8 @@ class PrintableStream:
 
     def write(self, text: str) -> int:
         """Write a text, escaped and without the passwords of URLs."""
+        if is_aside() and self is sys.stdout:
+            return sys.stderr.write(text)
         shown = redacted(printable(text))
         if shown:  # `typer.echo` tries to write nothing first, and ignores that it fails
             with self._naming_stream():

@@ -25,7 +25,7 @@ from rfc8785 import CanonicalizationError
 
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, CppmillError, PluginError
-from schemas.printing import one_line
+from schemas.printing import one_line, printing_aside
 
 FILTERS_GROUP, READERS_GROUP = "cppmill.filters", "cppmill.readers"
 """The groups of the entry points."""
@@ -43,7 +43,8 @@ _PARTS = (Mapping, list, tuple, set, frozenset)
 def plugin_code(what: Callable[[], str], *, known: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Name a plug-in in whatever its code raises, and end a process that it forked and does not end.
 
-    What it raises may be no Exception: one that leaves the program would end a run as if it were finished.
+    What it raises may be no Exception: one that leaves the program would end a run as if it were finished. What it
+    prints goes to the error stream.
 
     Args:
         what: Returns what failed, for the message.
@@ -55,7 +56,8 @@ def plugin_code(what: Callable[[], str], *, known: tuple[type[Exception], ...] =
     process = os.getpid()
     passed: tuple[type[BaseException], ...] = (KeyboardInterrupt, CppmillError, MemoryError, *known)
     try:
-        yield
+        with printing_aside():
+            yield
     except passed:
         raise
     except BaseException as error:

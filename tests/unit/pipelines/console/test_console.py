@@ -32,6 +32,7 @@ from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.terminal import printable_output
 from schemas.errors import BadInputError
 from schemas.logs import module_logger
+from schemas.plugins.entry_points import plugin_code
 from schemas.resources import LEAST_ADDRESS_SPACE
 
 REPOSITORY = Path(__file__).parents[4]
@@ -332,6 +333,14 @@ def test_a_line_of_a_command_is_escaped_beside_a_live_display_too(encoding, monk
     shown = written.getvalue()
     assert b"a\\x1b]0;b\\x07 http://me:***@host/" in shown
     assert b"]0;b\x07" not in shown
+
+
+def test_what_a_plug_in_prints_is_not_in_the_output(capsys):
+    with printable_output(), plugin_code(lambda: "a filter"):
+        print("a\x1b[31m")
+    with printable_output():
+        print("b")
+    assert capsys.readouterr() == ("b\n", "a\\x1b[31m\n")
 
 
 def test_output_that_a_device_refuses_is_an_error():
