@@ -127,8 +127,7 @@ def exit_on_error(output: Output | None = None) -> Iterator[None]:
     Raises:
         SystemExit: With the exit code.
     """
-    _let_interrupts_raise()
-    with printable_output(), _errors_as_exits(output):
+    with _interrupts_raise(), printable_output(), _errors_as_exits(output):
         yield
 
 
@@ -136,17 +135,24 @@ class _TerminatedError(KeyboardInterrupt):
     """SIGTERM or SIGHUP, its argument, outside of a session, which handles them itself."""
 
 
-def _let_interrupts_raise() -> None:
-    """Let Ctrl-C, SIGTERM and SIGHUP raise from now on, so that temporary files are removed.
+@contextmanager
+def _interrupts_raise() -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and SIGHUP raise in the block, so that temporary files are removed.
 
-    Until a command begins, they end the process (`cppmill.main`).
+    Before a command begins (`cppmill.main`), and once it has ended, they end the process: it may still wait for a
+    thread that a plug-in began.
     """
     if threading.current_thread() is not threading.main_thread():
+        yield
         return
-    for number in ENDING:
-        handler = signal.default_int_handler if number == signal.SIGINT else _raise_terminated
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, handler)
+    handled = [number for number in ENDING if signal.getsignal(number) == signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _raise_terminated)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _raise_terminated(number: int, _frame: FrameType | None) -> None:

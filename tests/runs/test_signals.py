@@ -167,6 +167,23 @@ def test_worker_processes_end_with_the_command(processes: ProcessServer, tmp_pat
     assert not any(_alive(child) for child in children)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_done_and_waits_for_a_thread_ends_at_once(
+    number: signal.Signals, processes: ProcessServer, tmp_path: Path
+) -> None:
+    body = """import signal
+    def wait():
+        for _ in range(500):
+            if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # the command has ended
+                break
+            time.sleep(0.01)
+        print("ready", file=sys.__stderr__, flush=True)
+        time.sleep(600)
+    threading.Thread(target=wait).start()"""
+    with running(processes, body, tmp_path) as process:
+        assert stop(process, number) == (-number, "")
+
+
 def test_a_signal_that_was_ignored_from_the_start_stays_ignored(processes: ProcessServer, tmp_path: Path) -> None:
     with running(processes, BODIES["sleeps"], tmp_path, ignored=signal.SIGINT) as process:
         process.send_signal(signal.SIGINT)
