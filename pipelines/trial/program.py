@@ -7,6 +7,7 @@ continues with the cells that it lacks. The operations that a budget of time cam
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
 from collections.abc import Sequence
@@ -29,12 +30,16 @@ from transforms.records.code import code_versions
 from transforms.records.receipts import RECEIPT
 from transforms.records.trials import RESULT, make_trial_receipt, publish_trial_receipt
 from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from pipelines.trial.cells import Work
 
 PLOT = "trial.svg"
 CELL_FORMAT = "cppmill-trial-cell-1"
+
+_CACHE_OF_TORCH = "TORCHINDUCTOR_CACHE_DIR"
+"""Where torch makes a folder even if it compiles nothing; without it one in TMPDIR, which stays."""
 
 _CELLS = f"{CACHE}/trial"
 
@@ -141,6 +146,7 @@ def _check_packages(device: str | None) -> str:
     Raises:
         ConfigError: Naming the extra, or the device that there is not.
     """
+    os.environ.setdefault(_CACHE_OF_TORCH, str(scratch_folder()))
     try:
         import matplotlib  # noqa: F401
         import torch

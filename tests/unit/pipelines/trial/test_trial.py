@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.console.progress import Reporters
 from pipelines.trial.budget import Speed, parse_time, share_budget
-from pipelines.trial.program import trial_lines
+from pipelines.trial.program import TrialRequest, run_trial, trial_lines
 from pipelines.trial.results import plot, summarize, table
 from pipelines.trial.texts import TrialText, read_trial_text
 from schemas.errors import ConfigError
+from schemas.study_options import TrialOptions
+from transforms.storage.scratch import scratch_folder
 
 
 def make_cell(name: str, seed: int, points: list[tuple[int, float]]) -> dict[str, Any]:
@@ -29,7 +33,18 @@ CELLS = [
     make_cell("a", 1, [(100, 4.0), (400, 2.5)]),
     make_cell("b", 1, [(100, 5.0), (200, 3.0)]),
 ]
+REQUEST = TrialRequest(
+    tokenizers=["/no/such"], text=["/no/such"], held_out=["/no/such"], out=Path("/no"), options=TrialOptions(), flops=1
+)
 TOKENIZERS = [{"name": name, "vocab_size": 10, "bytes_per_token": 2.0, "parameters": 5} for name in "ba"]
+
+
+def test_torch_gets_a_folder_that_goes_with_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    with pytest.raises(ConfigError, match="a trial needs|does not exist"):
+        run_trial(REQUEST, Reporters())
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(scratch_folder())
 
 
 def test_figures_are_over_seeds_and_at_the_bytes_of_the_slowest() -> None:
