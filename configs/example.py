@@ -21,6 +21,7 @@ from configs.tables import KEYS, TABLES
 from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.options import MAX_JSON_INTEGER
+from schemas.resources import explain_refusal
 
 _COLUMNS = 118
 
@@ -53,6 +54,7 @@ def write_run_file(file: Path) -> None:
 
     Raises:
         ConfigError: If it exists, or cannot be written.
+        OSError: If the machine refuses it, as a full disk does.
     """
     lines = "\n".join(_tables()).splitlines()
     text = "\n".join([_RUN_HEADER.format(file=file), *map(_commented, lines)])
@@ -67,6 +69,8 @@ def write_run_file(file: Path) -> None:
     except FileExistsError:
         raise ConfigError(f"{file}: it exists, and is not overwritten; name another file") from None
     except OSError as error:
+        if explain_refusal(error):
+            raise
         raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
 
 

@@ -17,6 +17,7 @@ from configs.flags import Flag
 from configs.layers import profile_names
 from configs.runs import RunConfig, load_run_config
 from configs.tables import FLAGS, KEYS, TABLES
+from pipelines.console.failures import find_user_error
 from schemas.errors import ConfigError, ExitCode
 from schemas.options import RunOptions
 
@@ -500,8 +501,12 @@ def test_a_file_to_edit_that_cannot_be_written_whole_is_not_there(
     tmp_path: Path, limited: Callable[[int, int], None]
 ) -> None:
     limited(resource.RLIMIT_FSIZE, 100)
-    with pytest.raises(ConfigError, match="mine.toml: cannot be written: File too large"):
+    with pytest.raises(OSError) as found:
         write_run_file(tmp_path / "mine.toml")
+    refused = find_user_error(found.value)
+    assert refused is not None
+    assert refused.exit_code == ExitCode.FAILED_CHECK
+    assert refused.message.startswith(f"{tmp_path}/mine.toml: a file may have no more bytes here")
     assert not list(tmp_path.iterdir())
 
 
