@@ -40,9 +40,9 @@ def _make_folder(process: int) -> Path:
     lock = FileLock(new / _LOCK, thread_local=False)
     lock.acquire()
     folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
-    _remove_abandoned(parent, keep=folder)
     _made[process] = partial(_remove, folder, lock)
     atexit.register(remove_scratch)
+    _remove_abandoned(parent, keep=folder)
     return folder
 
 

@@ -11,7 +11,10 @@ from transforms.storage.scratch import _remove_abandoned
 
 CODE = """
 import os, sys
+from transforms.storage import scratch
 from transforms.storage.scratch import scratch_folder
+if sys.argv[1] == "refuse":
+    scratch._remove_abandoned = lambda *_, **__: sys.exit(1)
 folder = scratch_folder()
 (folder / "copy").write_bytes(b"x")
 assert scratch_folder() == folder
@@ -53,6 +56,13 @@ def test_a_folder_goes_with_its_process_but_not_with_a_killed_one(tmp_path, star
     assert folders(tmp_path) == {first}, "of the living one nothing is taken"
     living.communicate()
     assert folders(tmp_path) == set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_may_not_look_for_what_others_left_leaves_nothing_itself(tmp_path, start):
+    refused, _ = start("refuse")
+    refused.communicate()
+    assert refused.returncode == 1
     assert list(tmp_path.iterdir()) == []
 
 
