@@ -71,11 +71,28 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     session.check_options(made)
     if tokens:
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
+    _check_rows(session.out, documents, tokens)
     units = plan_validate(tokens, settings)
     proofs = session.run_units(Stage.VALIDATE, units, validate_shards(session))
     _check_totals(session.out, tokens, proofs)
     _publish_receipt(session, documents, tokens, proofs)
     return proofs
+
+
+def _check_rows(out: OutputFolder, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> None:
+    """Check that the rows of each token shard are as many as the receipts say of its documents shard.
+
+    Raises:
+        IntegrityError: Naming the first documents shard of which this is not true.
+    """
+    rows = {shard.path: shard.rows for shard in document_shards(documents)}
+    for token in tokens:
+        for name in token.inputs:
+            if rows.get(name) != token.totals["documents"]:
+                raise IntegrityError(
+                    f"{out.where(name)}: {token.totals['documents']} documents were tokenized, its unit receipt has "
+                    f"{rows.get(name)}; remove the file and run again"
+                )
 
 
 def _check_totals(out: OutputFolder, tokens: Sequence[UnitReceipt], proofs: Sequence[UnitReceipt]) -> None:

@@ -4,11 +4,13 @@ import json
 import os
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
-from tests.signing import seal
+from tests.signing import seal, sign_again
 from transforms.storage.folder import OutputFolder
 
 
@@ -166,6 +168,30 @@ def test_an_emptied_shard_is_made_again_though_every_digest_is_made_anew_for_it(
     done = cppmill(*copied_run.command)
     assert path.name in done.stderr.replace("\n", "")
     assert copied_run.tree() == before
+
+
+FORMS = {
+    "no names": (lambda rows: rows.drop_columns(["doc_id"]), "damaged (it has 0 columns doc_id)"),
+    "no names known": (
+        lambda rows: rows.set_column(0, "doc_id", pa.nulls(len(rows), pa.string())),
+        "damaged (its column doc_id has nulls)",
+    ),
+    "fewer rows": (lambda rows: rows.slice(1), "documents were tokenized, its unit receipt has"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_documents_shard_of_another_form_is_named_though_every_digest_is_made_anew_for_it(copied_run, cppmill, name):
+    change, said = FORMS[name]
+    path = next((copied_run.out / "documents").glob("part-*"))
+    rows = pq.read_table(path, partitioning=None)
+    path.unlink()
+    pq.write_table(change(rows), path)
+    sign_again(copied_run.out)
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert path.name in done.stderr.replace("\n", "")
+    assert said in done.stderr
 
 
 def test_a_stage_alone_refuses_the_changed_receipt_of_the_stage_before(copied_run, cppmill):

@@ -17,15 +17,18 @@ import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.tables import DOCUMENTS
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.scan.kinds import Family, part_path
 from transforms.scan.tables import write_counts
 from transforms.scan.words import write_partitions
 from transforms.storage.folder import OutputFolder, naming_damage
-from transforms.units.batches import read_row_groups
+from transforms.units.batches import read_columns
 from transforms.units.execution import count_unit, run_unit
 from transforms.units.flow import Batch, FlatMap, Flow
 from transforms.units.prefetch import prefetch
+
+_COLUMNS = pa.schema([DOCUMENTS.field(name) for name in ("project", "content")])
 
 BATCH_UNITS = 1 << 10
 """How many elements are spread over threads at once, at most."""
@@ -121,7 +124,7 @@ def read_documents(shards: Iterable[Path], *, read_ahead: bool) -> Iterator[pa.R
 
 def _read_shard(shard: Path) -> Iterator[pa.RecordBatch]:
     with naming_damage(str(shard)), pq.ParquetFile(shard) as file:
-        yield from read_row_groups(file, ["project", "content"])
+        yield from read_columns(file, _COLUMNS)
 
 
 def map_in_threads(function: Callable[[In], Out], elements: Iterable[In], threads: int) -> list[Out]:

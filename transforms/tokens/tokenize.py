@@ -19,18 +19,18 @@ import pyarrow.parquet as pq
 
 from schemas.digests import parse_json
 from schemas.options import PrefixForm, TokenizeOptions
-from schemas.tables import tokens_schema
+from schemas.tables import DOCUMENTS, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import naming_damage
 from transforms.tokens.shards import footer
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
-from transforms.units.batches import list_column, read_row_groups
+from transforms.units.batches import list_column, read_columns
 from transforms.units.prefetch import prefetch
 
 _ENCODING = threading.Lock()
 """One call encodes at a time, on all threads: their caches, tens of megabytes each, serve all units in flight."""
 
-_COLUMNS = ["doc_id", "project", "path", "content", "num_bytes", "platform_ids", "platform_info"]
+_COLUMNS = pa.schema([field for field in DOCUMENTS if field.name != "license"])
 MAX_ROW_GROUP_TOKENS = 1 << 24
 """A row group of tokens is closed before it holds more; a single longer document has its own."""
 
@@ -138,7 +138,7 @@ def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 def _documents(shard: Path) -> Iterator[pa.RecordBatch]:
     """Yield the row groups of a documents shard, without the columns that a token shard has no use for."""
     with naming_damage(str(shard)), pq.ParquetFile(shard) as file:
-        yield from read_row_groups(file, _COLUMNS)
+        yield from read_columns(file, _COLUMNS)
 
 
 def _encoded(

@@ -59,6 +59,24 @@ def read_row_groups(file: pq.ParquetFile, columns: list[str] | None = None) -> I
         yield from file.read_row_group(number, columns=columns, use_threads=False).to_batches()
 
 
+def read_columns(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows as `read_row_groups` does, with the columns of a schema.
+
+    Raises:
+        pa.ArrowInvalid: If a column is not there once, has a null or text that is not UTF-8.
+        pa.ArrowException: If a column has another type, which has no such values.
+    """
+    for name in schema.names:
+        if (number := file.schema_arrow.names.count(name)) != 1:
+            raise pa.ArrowInvalid(f"it has {number} columns {name}")
+    for batch in read_row_groups(file, schema.names):
+        batch.validate(full=True)
+        for name in schema.names:
+            if batch.column(name).null_count and not schema.field(name).nullable:
+                raise pa.ArrowInvalid(f"its column {name} has nulls")
+        yield batch.select(schema.names).cast(schema)
+
+
 def list_column(rows: pa.RecordBatch, name: str) -> pa.ListArray[Any]:
     """Return a column that holds lists, with the type that says so."""
     return cast("pa.ListArray[Any]", rows.column(name))

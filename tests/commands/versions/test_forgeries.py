@@ -135,7 +135,22 @@ def shards_exchanged(out):
     one.write_bytes(other_bytes), other.write_bytes(one_bytes)
 
 
+def retyped(name, kind):
+    """Return a forgery of the type of a column of documents."""
+
+    def forge(out):
+        path = next((out / "documents").glob("part-*"))
+        rows = pq.read_table(path, partitioning=None)
+        place = rows.column_names.index(name)
+        path.unlink()
+        pq.write_table(rows.set_column(place, name, rows[name].combine_chunks().cast(kind)), path)
+
+    return forge
+
+
 FORGERIES = {
+    "sizes as text": (retyped("num_bytes", pa.string()), "damaged (Function 'sum' has no kernel"),
+    "licences as views": (retyped("license", pa.string_view()), "damaged (Function 'array_take' has no kernel"),
     "a file that a proof made": (
         unit("proofs", named_as_its_own("platform_vocab.json")),
         "platform_vocab.json is no file that a unit of validate makes",

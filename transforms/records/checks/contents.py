@@ -31,6 +31,7 @@ from transforms.filters.redaction import WORDS
 from transforms.filters.verdicts import ContentFilter, make_content_filter
 from transforms.sources.wide_text import wide_forms
 from transforms.storage.footers import check_footer
+from transforms.storage.folder import naming_damage
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
@@ -74,6 +75,7 @@ class ContentCheck:
         out, where = self.settings.out, self.settings.out.where(documents)
         tokenizer = open_tokenizer(self.settings)
         with (
+            naming_damage(where),
             out.open_local(documents) as path,
             pq.ParquetFile(path) as sources,
             out.open_local(shard) as beside,

@@ -233,14 +233,14 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
                 yield f"{run.out.where(output.path)}: by the options it lacks {', '.join(sorted(lacking))}"
                 return
             rows = table.read([*keys, *more] if is_kept else list(keys), use_threads=False)
-        if is_kept:
-            counts = sum_counts([counts, count_kept(rows, ingest)], ingest)
-            found.add(Column.KEPT, "", num_bytes=pc.sum(rows.column("num_bytes")).as_py() or 0, documents=len(rows))
-        else:
+            if is_kept:
+                counts = sum_counts([counts, count_kept(rows, ingest)], ingest)
+                found.add(Column.KEPT, "", num_bytes=pc.sum(rows.column("num_bytes")).as_py() or 0, documents=len(rows))
+                continue
             kinds = rows.group_by(["column", "reason"]).aggregate([("num_bytes", "sum"), ("num_bytes", "count")])
-            for kind in kinds.to_pylist():
-                amounts = {"num_bytes": kind["num_bytes_sum"], "documents": kind["num_bytes_count"]}
-                found.add(Column(kind["column"]), kind["reason"], **amounts)
+        for kind in kinds.to_pylist():
+            amounts = {"num_bytes": kind["num_bytes_sum"], "documents": kind["num_bytes_count"]}
+            found.add(Column(kind["column"]), kind["reason"], **amounts)
     if not same_json(found.to_json(), unit.ledger):
         counted = json.dumps(found.to_json())
         yield f"{where}: its ledger is {json.dumps(unit.ledger)}, its documents and rejects give {counted}"

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from transforms.units.batches import MAX_ELEMENT_BYTES, bounded_batches, read_row_groups, split_lists
+from transforms.units.batches import MAX_ELEMENT_BYTES, bounded_batches, read_columns, read_row_groups, split_lists
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,38 @@ def test_row_groups_are_read_in_order_with_the_columns_that_are_named(tmp_path):
             {"row": [4]},
         ]
         assert next(read_row_groups(file)).schema.names == ["row", "other"]
+
+
+SCHEMA = pa.schema([pa.field("path", pa.string(), nullable=False), pa.field("note", pa.string())])
+ROWS = pa.table({"other": [1, 2], "note": ["n", None], "path": ["a", "b"]})
+
+
+def read(rows, tmp_path):
+    pq.write_table(rows, tmp_path / "file")
+    with pq.ParquetFile(tmp_path / "file") as file:
+        return pa.Table.from_batches(read_columns(file, SCHEMA))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
+def test_columns_are_read_with_the_types_of_their_schema(kind, tmp_path):
+    found = read(ROWS.set_column(2, "path", ROWS["path"].cast(kind)), tmp_path)
+    assert found.schema == SCHEMA
+    assert found.to_pydict() == {"path": ["a", "b"], "note": ["n", None]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (ROWS.drop_columns(["path"]), "0 columns path"),
+        (ROWS.append_column("note", ROWS["note"]), "2 columns note"),
+        (ROWS.set_column(2, "path", ROWS["note"]), "path has nulls"),
+        (ROWS.set_column(2, "path", pa.array([b"\xff", b""])), "(?i)utf8"),
+        (ROWS.set_column(2, "path", pa.array([["a"], []])), "cast"),
+    ],
+)
+def test_columns_of_another_form_are_damage(rows, said, tmp_path):
+    with pytest.raises(pa.ArrowException, match=said):
+        read(rows, tmp_path)
 
 
 @pytest.mark.parametrize("start", range(4))
