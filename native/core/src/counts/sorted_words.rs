@@ -62,8 +62,8 @@ impl SortedWords {
     pub(crate) fn new(tables: Vec<impl Words>, partitions: u32) -> Self {
         let scattered: Vec<_> = tables.into_par_iter().map(|table| scatter(&table, partitions)).collect();
         let mut parts: Vec<Vec<Partition>> = (0..partitions).map(|_| Vec::new()).collect();
-        for table in scattered {
-            parts.iter_mut().zip(table).for_each(|(parts, part)| parts.push(part));
+        for (number, part) in scattered.into_iter().flatten() {
+            parts[number].push(part);
         }
         let parts = parts.into_par_iter().map(Partition::join).collect();
         let mut sorted = Self { parts, part: 0, entry: 0, short: [0; KEY_TEXT + 1], length: 0 };
@@ -122,19 +122,20 @@ impl SortedWords {
     }
 }
 
-fn scatter(table: &impl Words, partitions: u32) -> Vec<Partition> {
-    let share = if table.partition().is_none() { table.len() / partitions as usize } else { 0 };
-    let part = |_| Partition { entries: Vec::with_capacity(share + share / 16), ..Partition::default() };
-    let mut parts: Vec<Partition> = (0..partitions).map(part).collect();
-    let own = table.partition();
-    table.for_each(|word, count| {
-        let Partition { entries, arena } = &mut parts[own.unwrap_or_else(|| partition(word, partitions)) as usize];
+/// The words of a table by partition, with the number of each: of one partition only, if they have that together.
+fn scatter(table: &impl Words, partitions: u32) -> Vec<(usize, Partition)> {
+    let (first, count) = table.partition().map_or((0, partitions), |own| (own, 1));
+    let share = table.len() / count as usize;
+    let part = || Partition { entries: Vec::with_capacity(share + share / 16), ..Partition::default() };
+    let mut parts: Vec<_> = (first..first + count).map(|number| (number as usize, part())).collect();
+    table.for_each(|word, hits| {
+        let (_, Partition { entries, arena }) = &mut parts[partition(word, count) as usize];
         let (key, place) = (OrderKey::new(word), arena.len());
         if key.goes_on() {
             arena.extend_from_slice(&(word.len() as u32).to_le_bytes());
             arena.extend_from_slice(word);
         }
-        entries.push(Entry { key, place, count });
+        entries.push(Entry { key, place, count: hits });
     });
     parts
 }
@@ -187,5 +188,36 @@ fn sort(entries: &mut [Entry], arena: &[u8], depth: usize) {
         for entry in same {
             entry.key = shared;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct OneWord(Option<u32>);
+
+    impl Words for OneWord {
+        fn len(&self) -> usize {
+            1
+        }
+
+        fn partition(&self) -> Option<u32> {
+            self.0
+        }
+
+        fn for_each(&self, mut each: impl FnMut(&[u8], u64)) {
+            each(b"word", 3);
+        }
+    }
+
+    #[test]
+    fn a_table_of_one_partition_takes_no_memory_for_the_others() {
+        let sizes = |own, partitions| -> Vec<_> {
+            scatter(&OneWord(own), partitions).into_iter().map(|(number, part)| (number, part.entries.len())).collect()
+        };
+        assert_eq!(sizes(Some(700), 1000), [(700, 1)]);
+        assert_eq!(sizes(None, 1), [(0, 1)]);
+        assert_eq!(sizes(None, 1000).len(), 1000);
     }
 }
