@@ -68,7 +68,7 @@ def test_a_run_makes_a_dataset_that_verify_proves(made, cppmill):
 def test_byte_tables_count_the_bytes_of_every_document(made, cppmill, tmp_path):
     tokenizer, out = made[1] / "tokenizer", tmp_path / "tables.npz"
     done = cppmill("byte-tables", "--tokenizer", tokenizer, "--out", out, "--check", made[1])
-    assert f"of each of {receipt(made[1])['corpus']['documents']:,} documents" in done.stdout
+    assert f"for each of {receipt(made[1])['corpus']['documents']:,} documents" in done.stdout
 
 
 def test_digests_are_equal_for_one_thread_and_two(made):

@@ -271,14 +271,13 @@ from pipelines.console.signals import end_if_stopped
 beginning = stop_on_signals(advice="go on")
 beginning.__enter__()
 try:
-    os.kill(os.getpid(), signal.SIGHUP)
-    time.sleep(600)
+    signal.raise_signal(signal.SIGTERM)
 except KeyboardInterrupt as error:
     end_if_stopped()
 """
     process = run_direct(body)
     _, said = process.communicate(timeout=60)
-    assert (process.returncode, said.splitlines()[-1]) == (129, "stopped by SIGHUP: go on")
+    assert (process.returncode, said.splitlines()[-1]) == (143, "stopped by SIGTERM: go on")
 
 
 def test_a_forked_child_has_its_own_signals() -> None:
