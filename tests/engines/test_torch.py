@@ -119,6 +119,9 @@ def test_a_worker_refuses_the_state_of_another(in_torch: Any, shards: Path) -> N
     said = in_torch(programs.load_state_of_another, shards, place=Place(ranks=2))
     assert re.search(r"the state is for .*'ranks': 1.*, not for .*'ranks': 2.*loader\.state_dict\(steps=…\)", said)
     assert "seed 0 is not 5" in in_torch(programs.load_state_of_another, shards, seed=5)
+    for changes in ({"place": None}, {"place": 3}, {"steps": None}):
+        said = in_torch(programs.load_state_of_another, shards, changes)
+        assert said.startswith("the state is not that of a worker")
 
 
 def test_ids_of_platforms_are_padded_to_bags_for_embeddings(in_torch: Any, run: Any) -> None:

@@ -241,12 +241,13 @@ def read_epochs_stateful(folder: Path, epochs: int, **options: Any) -> list[list
     return found
 
 
-def load_state_of_another(folder: Path, **options: Any) -> str:
-    """What is said to a state of a dataset with other options."""
+def load_state_of_another(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> str:
+    """What is said to a state of a dataset with other options, or with changes; a key that is None is left out."""
     from cppmill_core import InvalidInputError
 
+    state = dataset_of(folder).state_dict() | (changes or {})
     try:
-        dataset_of(folder, **options).load_state_dict(dataset_of(folder).state_dict())
+        dataset_of(folder, **options).load_state_dict({key: value for key, value in state.items() if value is not None})
     except InvalidInputError as error:
         return str(error)
     return ""

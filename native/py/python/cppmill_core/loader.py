@@ -246,6 +246,8 @@ class Loader:
             InvalidInputError: If it is for other files or another order (the message names the difference), or is not
                 a position of this dataset.
         """
+        if not isinstance(state, Mapping):
+            raise InvalidInputError(f"the position is {type(state).__name__}: a mapping, as state_dict returns it")
         expected = {"format": FORMAT, **self._order()}
         differs = [name for name, value in expected.items() if state.get(name) != value]
         wrong = [f"{name} {state.get(name)!r} is not {expected[name]!r}" for name in differs]

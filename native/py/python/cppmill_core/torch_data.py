@@ -36,6 +36,7 @@ except ImportError as missing:
     ) from missing
 
 _NO_EPOCH = -1
+_STATE = {"begun", "steps", "batch_rows", "place"}
 _DTYPES = {_torch.int64, _torch.int32, _torch.uint8, _torch.bool, _torch.float16, _torch.float32, _torch.float64}
 """Of the tensors of a loader."""
 
@@ -114,8 +115,14 @@ class TokenDataset(_data.IterableDataset):  # type: ignore[misc]  # an optional 
         """Continue after a `state_dict` of the same worker; all processes that share the loader see the position.
 
         Raises:
-            InvalidInputError: If it is for another order, number of ranks or workers, or `batch_rows`.
+            InvalidInputError: If it is no state of a worker, or is for another order, number of ranks or workers, or
+                `batch_rows`.
         """
+        if not isinstance(state, Mapping) or not state.keys() >= _STATE or not isinstance(state["place"], Mapping):
+            raise InvalidInputError(
+                "the state is not that of a worker of a StatefulDataLoader; one of loader.state_dict(steps=…) is for "
+                "loader.load_state_dict"
+            )
         place, options = self._place(), {"batch_rows": self.loader.batch_rows}
         found = {**state["place"], "batch_rows": state["batch_rows"]}
         if found != asdict(place) | options:

@@ -142,6 +142,12 @@ def test_positions_of_another_order_are_refused(dataset: Dataset, changes: dict[
         loader.load_state_dict(loader.state_dict() | changes)
 
 
+@pytest.mark.parametrize("state", [None, [], 3, "position"])
+def test_what_is_no_mapping_is_no_position(dataset: Dataset, state: Any) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"the position is {type(state).__name__}: a mapping"):
+        loader_of(dataset).load_state_dict(state)
+
+
 @pytest.mark.parametrize("name", ["epoch", "consumed"])
 @pytest.mark.parametrize("value", [None, "4", 2.5, -1, True])
 def test_positions_that_are_not_whole_numbers_are_refused(dataset: Dataset, name: str, value: Any) -> None:
