@@ -24,8 +24,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rfc8785 import CanonicalizationError
 
 from schemas.digests import canonical_json
-from schemas.errors import ConfigError, CppmillError, PluginError
+from schemas.errors import ConfigError, CppmillError, PluginError, ResourceError
 from schemas.printing import one_line, printing_aside
+from schemas.resources import explain_refusal
 
 FILTERS_GROUP, READERS_GROUP = "cppmill.filters", "cppmill.readers"
 """The groups of the entry points."""
@@ -48,18 +49,21 @@ def plugin_code(what: Callable[[], str], *, known: tuple[type[Exception], ...] =
 
     Args:
         what: Returns what failed, for the message.
-        known: What passes as it is, besides Ctrl-C, errors of cppmill and those of memory.
+        known: What passes as it is, besides Ctrl-C and errors of cppmill.
 
     Raises:
         PluginError: In place of all else.
+        ResourceError: If it got no more memory.
     """
     process = os.getpid()
-    passed: tuple[type[BaseException], ...] = (KeyboardInterrupt, CppmillError, MemoryError, *known)
+    passed: tuple[type[BaseException], ...] = (KeyboardInterrupt, CppmillError, *known)
     try:
         with printing_aside():
             yield
     except passed:
         raise
+    except MemoryError as error:
+        raise ResourceError(explain_refusal(error, where=what())) from error
     except BaseException as error:
         raise PluginError(f"{what()}: {describe_raised(error)}") from error
     finally:

@@ -20,7 +20,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from configs.runs import load_run_config
-from schemas.errors import ConfigError, PluginError
+from schemas.errors import ConfigError, PluginError, ResourceError
 from schemas.options import IngestOptions
 from schemas.plugins import entry_points as plugins
 from schemas.plugins.entry_points import Filter, each_document, find_filter, forget_installed, plugin_code
@@ -232,6 +232,14 @@ def test_what_a_filter_raises_may_be_no_exception(raised: BaseException) -> None
         raise raised
     with pytest.raises(KeyboardInterrupt), plugin_code(lambda: "stopped"):
         raise KeyboardInterrupt
+
+
+def test_a_filter_that_gets_no_more_memory_is_named() -> None:
+    def find(_: object) -> Any:
+        raise MemoryError
+
+    with pytest.raises(ResourceError, match=r"filter 'generated'.* from p a\.cpp on: no more memory"):
+        find_details("generated", find, pa.record_batch({"project": ["p"], "path": ["a.cpp"]}))
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
