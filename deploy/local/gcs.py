@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from deploy.local.processes import Service, Started, answers, free_ports
@@ -9,6 +10,9 @@ from pipelines.engines.cache import engine_path
 
 _NAME = "fake-gcs-server"
 _NOWHERE = "127.0.0.1:1"
+_ATTRIBUTES = "user.metadata"
+_ATTRIBUTES_SUFFIX = ".metadata"
+"""Of the file beside an object's, on a file system without extended attributes."""
 
 
 class GoogleStore(Service):
@@ -52,7 +56,15 @@ class GoogleStore(Service):
         (self._objects / name).mkdir()
 
     def kill(self) -> None:
-        """End the store as a crash would; what was stored stays."""
+        """End the store as a crash would, but between two writes; what was stored stays.
+
+        Killed in the middle of one, it leaves a file without attributes, and then answers each listing of the bucket
+        with 404. Google's store does not.
+        """
+        self._processes.freeze(self._process)
+        while not all(_has_attributes(file) for file in self._objects.glob("*/**/*") if file.is_file()):
+            self._processes.thaw(self._process)
+            self._processes.freeze(self._process)
         self._processes.kill(self._process)
 
     def restart(self) -> None:
@@ -71,3 +83,13 @@ class GoogleStore(Service):
             self._processes.stop()
             raise
         return process
+
+
+def _has_attributes(file: Path) -> bool:
+    """Whether a file of a bucket is an object that was written to its end."""
+    if file.name.endswith(_ATTRIBUTES_SUFFIX) or file.with_name(file.name + _ATTRIBUTES_SUFFIX).exists():
+        return True
+    try:
+        return bool(os.getxattr(file, _ATTRIBUTES))
+    except OSError:
+        return False

@@ -128,6 +128,17 @@ class Processes:
         if child is not None:
             child.wait()
 
+    def freeze(self, process: Started) -> None:
+        """Stop a process and all that it started, and wait until each of its threads stands still."""
+        _signal_group(process.pid, signal.SIGSTOP)
+        while not all(_is_still(thread) for thread in Path(f"/proc/{process.pid}/task").glob("*/stat")):
+            time.sleep(_POLL_SECONDS)
+
+    def thaw(self, process: Started) -> None:
+        """Let a process that was frozen go on, for a moment at least."""
+        _signal_group(process.pid, signal.SIGCONT)
+        time.sleep(_POLL_SECONDS)
+
     def stop(self) -> None:
         """End every process that was started here, frozen ones too, with all that they started; then forget them."""
         for process in reversed(self.started):
@@ -191,6 +202,14 @@ def _kill_group(process: Started) -> None:
 def _signal_group(group: int, number: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(group, number)
+
+
+def _is_still(thread: Path) -> bool:
+    """Whether a thread, by its file `stat` in /proc, was stopped, or has ended."""
+    try:
+        return thread.read_text().rpartition(")")[2].split()[0] in "TZX"
+    except OSError:
+        return True
 
 
 def _moment(pid: int) -> float:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
@@ -80,3 +83,28 @@ def test_the_command_line_starts_and_stops(tmp_path: Path, repository: Path) -> 
     command("stop")
     assert not process.runs
     assert Processes(tmp_path).started == []
+
+
+def test_the_store_of_google_is_killed_between_two_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with GoogleStore(tmp_path) as store:
+        store.create_bucket("bucket")
+        half = tmp_path / "objects/bucket/half"
+        half.write_bytes(b"")  # as the store makes one, before it sets the attributes
+        [process] = [psutil.Process(started.pid) for started in Processes(tmp_path).started]
+
+        def unlink_when_frozen() -> None:
+            with suppress(psutil.NoSuchProcess):
+                while process.status() != psutil.STATUS_STOPPED:
+                    pass
+                half.unlink()
+
+        with ThreadPoolExecutor() as pool:
+            done = pool.submit(unlink_when_frozen)
+            store.kill()
+            done.result()
+        store.restart()
+        monkeypatch.setenv(store.endpoint_variable, store.endpoint)
+        _open_system.cache_clear()
+        assert not half.exists()
+        assert GcsObjects().system.find("bucket") == []
+    _open_system.cache_clear()
