@@ -27,6 +27,8 @@ from schemas.resources import explain_refusal, explain_unreachable
 PROGRAM = "cppmill"
 ASKED = "_CPPMILL_COMPLETE"
 """The variable by which a shell asks this program for completions."""
+_TEXTS = {"explain", "--document-separator"}
+"""A command and an option that take a text, which is left as it is even if it looks like a URL."""
 
 
 class Group(StrEnum):
@@ -78,10 +80,6 @@ def _flush(stream: TextIO) -> OSError | None:
         silence(stream)
         return error
     return None
-
-
-_TEXTS = {"explain", "--document-separator"}
-"""A command and an option that take a text, which is left as it is even if it looks like a URL."""
 
 
 class GroupedCommands(TyperGroup):
