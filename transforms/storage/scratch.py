@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,11 +23,15 @@ _LOCK = ".lock"
 _UNNAMED, _UNNAMED_SECONDS = ".new-", 60
 _made: dict[int, Callable[[], None]] = {}
 """What removes the folder of a process, by its id."""
+_making: dict[int, threading.Lock] = {}
+"""What a thread of a process holds while it creates the folder; of a forked one, no other process's thread has it."""
 
 
 def scratch_folder() -> Path:
     """Return the folder of this process, created on first use."""
-    return _make_folder(os.getpid())
+    process = os.getpid()
+    with _making.setdefault(process, threading.Lock()):
+        return _make_folder(process)
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,24 @@ elif sys.argv[1] == "die":
 """
 
 
+THREADS = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from transforms.storage.scratch import scratch_folder
+
+sys.setswitchinterval(1e-6)
+together = threading.Barrier(8)
+
+def folder(_):
+    together.wait()
+    return scratch_folder()
+
+with ThreadPoolExecutor(8) as pool:
+    [found] = set(pool.map(folder, range(8)))
+assert found.is_dir()
+"""
+
+
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """Start a process that makes its folder below an empty TMPDIR."""
@@ -56,6 +74,12 @@ def test_a_folder_goes_with_its_process_but_not_with_a_killed_one(tmp_path, star
     assert folders(tmp_path) == {first}, "of the living one nothing is taken"
     living.communicate()
     assert folders(tmp_path) == set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_threads_of_a_process_have_one_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    subprocess.run([sys.executable, "-c", THREADS], check=True)
     assert list(tmp_path.iterdir()) == []
 
 
