@@ -29,8 +29,7 @@ pub(crate) fn decode_into<T: Copy + Into<u32>>(
 ) -> Result<()> {
     let before = out.len();
     out.resize(before + length(vocabulary, ids, skip_control, stop)?, 0);
-    fill(vocabulary, ids, &mut out[before..]);
-    Ok(())
+    fill(vocabulary, ids, &mut out[before..])
 }
 
 /// Calls a method of [`Decode`] with the ids of lists, as they are stored where that is the usual way.
@@ -106,7 +105,7 @@ impl Decode<'_> {
         on_threads(self.threads, work, |(rows, lengths, mut place)| {
             for (row, &length) in rows.zip(lengths) {
                 let (text, after) = place.split_at_mut(length);
-                fill(self.vocabulary, &ids[self.text(row, ids)?], text);
+                fill(self.vocabulary, &ids[self.text(row, ids)?], text)?;
                 place = after;
             }
             Ok(())
@@ -181,19 +180,23 @@ fn length<T: Copy + Into<u32>>(vocabulary: &Vocabulary, ids: &[T], skip_control:
     Ok(total)
 }
 
-/// Writes the bytes of `ids`, which [`length`] has checked, to `out`.
-fn fill<T: Copy + Into<u32>>(vocabulary: &Vocabulary, ids: &[T], out: &mut [u8]) {
+/// Writes the bytes of `ids`, which [`length`] has measured, to `out`.
+///
+/// # Errors
+/// `Invalid` if they are other ids by now: another thread may write to the memory of an Arrow array.
+fn fill<T: Copy + Into<u32>>(vocabulary: &Vocabulary, ids: &[T], mut out: &mut [u8]) -> Result<()> {
     const AT_ONCE: usize = Vocabulary::SLACK;
-    let mut at = 0;
+    let changed = || Error::invalid("the ids changed while they were decoded: do not write to an array that is in use");
     for &id in ids {
-        let token = vocabulary.place(id.into());
+        let token = vocabulary.place(id.into()).ok_or_else(changed)?;
         // Most tokens are short: copying a fixed number of bytes takes no call. What is too much is overwritten.
-        match (vocabulary.slack(token.start), out[at..].first_chunk_mut::<AT_ONCE>()) {
+        match (vocabulary.slack(token.start), out.first_chunk_mut::<AT_ONCE>()) {
             (Some(from), Some(to)) if token.len() <= AT_ONCE => *to = *from,
-            _ => out[at..at + token.len()].copy_from_slice(vocabulary.text(token.clone())),
+            _ => out.get_mut(..token.len()).ok_or_else(changed)?.copy_from_slice(vocabulary.text(token.clone())),
         }
-        at += token.len();
+        out = &mut out[token.len()..];
     }
+    if out.is_empty() { Ok(()) } else { Err(changed()) }
 }
 
 fn binary(bytes: Vec<u8>, lengths: &[usize]) -> Result<ArrayRef> {
@@ -204,4 +207,21 @@ fn binary(bytes: Vec<u8>, lengths: &[usize]) -> Result<ArrayRef> {
     }
     let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
     Ok(Arc::new(LargeBinaryArray::try_new(offsets, Buffer::from(bytes), None)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_are_others_than_those_that_were_measured_are_an_error() {
+        let vocabulary = Vocabulary::of(&[b"a", b"bc", b"a long token, to be copied in a call"]);
+        let (mut out, ids) = ([0; 80], [0, 1, 2, 1_u32]);
+        let measured = length(&vocabulary, &ids, false, &Stop::default()).unwrap_or_default();
+        assert!(fill(&vocabulary, &ids, &mut out[..measured]).is_ok());
+        assert_eq!(&out[..measured], b"abca long token, to be copied in a callbc");
+        for others in [[0, 1, 2, 0_u32], [0, 2, 2, 1], [2, 2, 2, 2], [0, 1, 2, 3]] {
+            assert!(fill(&vocabulary, &others, &mut out[..measured]).is_err());
+        }
+    }
 }

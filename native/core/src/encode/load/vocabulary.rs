@@ -49,6 +49,22 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
+    /// Makes the vocabulary of these tokens, without control tokens.
+    #[cfg(test)]
+    pub(crate) fn of(tokens: &[&[u8]]) -> Self {
+        let ends = tokens.iter().scan(0, |end, token| {
+            *end += token.len() as u32;
+            Some(*end)
+        });
+        Self {
+            bytes: [&tokens.concat()[..], &[0; Self::SLACK]].concat(),
+            starts: std::iter::once(0).chain(ends).collect(),
+            names: HashMap::new(),
+            control: Vec::new(),
+            roles: HashMap::new(),
+        }
+    }
+
     /// The number of ids.
     pub(crate) fn len(&self) -> u32 {
         self.starts.len() as u32 - 1
@@ -85,10 +101,11 @@ impl Vocabulary {
         ends.map(|(id, ends)| (id, &self.bytes[ends[0] as usize..ends[1] as usize]))
     }
 
-    /// Where the bytes of a token are, for [`Self::text`]; `id` must be below the vocabulary size.
+    /// Where the bytes of a token are, for [`Self::text`]; none if `id` is not below the vocabulary size.
     #[inline]
-    pub(crate) fn place(&self, id: u32) -> Range<usize> {
-        self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize
+    pub(crate) fn place(&self, id: u32) -> Option<Range<usize>> {
+        let [start, end] = self.starts.get(id as usize..)?.first_chunk::<2>()?;
+        Some(*start as usize..*end as usize)
     }
 
     /// The bytes at a place.
