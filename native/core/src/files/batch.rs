@@ -35,7 +35,7 @@ pub struct Files<'a> {
 /// A file that is too large has no digest and no error.
 ///
 /// # Errors
-/// `Invalid` for columns of other types, with nulls or of unequal lengths; `Io` if the threads cannot be started;
+/// `Invalid` for columns of other types, with nulls or of unequal lengths, or sizes beyond any memory; `Io` if the threads cannot be started;
 /// `Stopped` if `stop` is set.
 pub fn read_files(files: &Files<'_>, keep: bool, threads: usize, stop: &Stop) -> Result<RecordBatch> {
     let paths = full_paths(files)?;
@@ -63,7 +63,9 @@ fn listed_sizes(files: &Files<'_>, rows: usize) -> Result<Vec<usize>> {
         )));
     }
     let sizes = sizes.as_primitive::<UInt64Type>().values().iter();
-    Ok(sizes.map(|&size| if size > files.max_bytes { 0 } else { size as usize }).collect())
+    let sizes: Vec<usize> = sizes.map(|&size| if size > files.max_bytes { 0 } else { size as usize }).collect();
+    let total = sizes.iter().try_fold(0_isize, |total, &size| total.checked_add_unsigned(size));
+    total.map(|_| sizes).ok_or_else(|| Error::invalid("num_bytes adds up to more than any memory has"))
 }
 
 fn digest_all(files: &Files<'_>, paths: &[Vec<u8>], stop: &Stop) -> Vec<Found> {
