@@ -284,6 +284,15 @@ def test_merges_that_make_a_token_again_are_refused(again: tuple[bytes, bytes]) 
         cppmill_core.count_tokens(merges, reader({b"hug": 1}))
 
 
+def test_more_merges_than_the_encoder_knows_are_refused() -> None:
+    made = [bytes([one, two]) for one in range(256) for two in range(256)]
+    pairs = [(one, two) for one in made for two in made[:31]]
+    merges = [(pair[:1], pair[1:]) for pair in made] + pairs
+    left, right = (pa.array([merge[side] for merge in merges], pa.binary()) for side in (0, 1))
+    with pytest.raises(cppmill_core.InvalidInputError, match="2097408 tokens: the encoder knows up to 2097151"):
+        cppmill_core.count_tokens(pa.record_batch({"left": left, "right": right}), reader({b"hug": 1}))
+
+
 def published_seeds() -> dict[bytes, bool]:
     """The published fixed tokens that the pattern keeps whole, the candidates and the morphemes, and some trouble."""
     published = json.loads((REFERENCE_DIR / "megacpp_v3_fixed_tokens.json").read_text())

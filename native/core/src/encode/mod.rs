@@ -22,7 +22,7 @@ mod nfc;
 mod tokenizer;
 mod words;
 
-pub(crate) use bpe::{Merges, Scratch};
+pub(crate) use bpe::{MAX_IDS, Merges, Scratch};
 pub use documents::Part;
 pub(crate) use lines::{LineMerges, LineSegmenter, SuperwordMerges};
 pub use markers::Markers;

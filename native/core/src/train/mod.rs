@@ -96,7 +96,7 @@ fn train(
     let (mut tokens, mut learned) = seed_merges::learn(&seeds, &rules)?;
     let (texts, words_left_out) = collect(
         words,
-        Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Drop), word_pattern(options)),
+        Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Drop), word_pattern(options))?,
         "words",
     )?;
     let pieces = count_pieces(&seeds, &tokens);
@@ -125,7 +125,7 @@ fn learn_superwords(
 ) -> Result<(Vec<LearnedMerge>, LeftOut)> {
     let (texts, left_out) = collect(
         lines,
-        Collector::new(tokens, Bound::new(options.max_held_tokens, Excess::Thin), word_pattern(options)),
+        Collector::new(tokens, Bound::new(options.max_held_tokens, Excess::Thin), word_pattern(options))?,
         "units",
     )?;
     let superwords =

@@ -54,7 +54,7 @@ struct Learner<'a> {
 
 impl Learner<'_> {
     fn learn(&mut self, texts: BTreeSet<&[u8]>, phase: Phase) -> Result<()> {
-        let mut collector = Collector::new(&self.tokens, Bound::new(None, Excess::Drop), Pattern::NAMES);
+        let mut collector = Collector::new(&self.tokens, Bound::new(None, Excess::Drop), Pattern::NAMES)?;
         collector.add_once(texts);
         let (texts, _) = lay_out(&collector.finish()?, &Cuts::nowhere())?;
         let mut engine = Engine::new(texts, self.tokens.next(), 1);

@@ -1,5 +1,8 @@
 //! The tokens made so far, in creation order.
 
+use crate::encode::MAX_IDS;
+use crate::{Error, Result};
+
 /// How many tokens there are before the first merge.
 pub(super) const BYTES: u32 = 256;
 
@@ -54,6 +57,17 @@ impl Tokens {
         self.ends.len() as u32
     }
 
+    /// Checks that texts can be cut into them.
+    ///
+    /// # Errors
+    /// `Invalid` if they are more than the encoder knows.
+    pub(super) fn check_number(&self) -> Result<()> {
+        match self.next() {
+            ..=MAX_IDS => Ok(()),
+            found => Err(Error::invalid(format!("{found} tokens: the encoder knows up to {MAX_IDS}"))),
+        }
+    }
+
     /// Makes the token that joins two others.
     pub(super) fn merge(&mut self, left: u32, right: u32) -> u32 {
         let token = self.next();
@@ -98,6 +112,18 @@ mod tests {
         let mut sorted = alphabet;
         sorted.sort_unstable();
         assert_eq!(sorted, (0..=255).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn more_tokens_than_the_encoder_knows_are_an_error() {
+        let mut tokens = Tokens::new();
+        while tokens.next() < MAX_IDS {
+            tokens.merge(0, 1);
+        }
+        assert!(tokens.check_number().is_ok());
+        tokens.merge(0, 1);
+        let error = tokens.check_number().err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("2097152 tokens: the encoder knows up to 2097151"));
     }
 
     #[test]

@@ -36,8 +36,8 @@ pub struct SuperwordRanks {
 ///
 /// # Errors
 /// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, a merge of what is not a token before
-/// it, one that makes a token again, a rank of the first superword beyond all merges, or counts whose sum 64 bits do
-/// not hold.
+/// it, one that makes a token again, more merges than the encoder knows, a rank of the first superword beyond all
+/// merges, or counts whose sum 64 bits do not hold.
 pub fn count_tokens(
     merge_rows: &RecordBatch,
     texts: impl Iterator<Item = Result<RecordBatch>> + Send,
@@ -173,5 +173,6 @@ fn tokens_of(batch: &RecordBatch) -> Result<Tokens> {
         }
         known.insert(joined, token);
     }
+    tokens.check_number()?;
     Ok(tokens)
 }

@@ -104,13 +104,18 @@ pub(in crate::train) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     /// Texts are cut into these tokens, as the merges so far encode them; `words` says what words texts have.
-    pub(in crate::train) fn new(tokens: &'a Tokens, bound: Bound, words: Pattern) -> Self {
+    ///
+    /// # Errors
+    /// As [`Tokens::check_number`].
+    pub(in crate::train) fn new(tokens: &'a Tokens, bound: Bound, words: Pattern) -> Result<Self> {
+        tokens.check_number()?;
         let merges: Vec<_> = tokens.merges().collect();
         let lengths = (0..tokens.next()).map(|token| tokens.bytes(token).len() as u32).collect();
         let table = || Merges::new(Box::new(byte_numbers()), &merges, lengths);
         let merges = (!merges.is_empty()).then(|| LineMerges::new(table(), &merges, words));
         let spelled = (0..tokens.next()).map(|token| tokens.bytes(token)).collect();
-        Self { merges, segmenters: Mutex::default(), spelled, parts: Vec::new(), bound, held: 0, bytes: Vec::new() }
+        let (segmenters, parts, bytes) = Default::default();
+        Ok(Self { merges, segmenters, spelled, parts, bound, held: 0, bytes })
     }
 
     /// Adds the texts of a batch, on the threads of the pool that this runs in.
