@@ -26,7 +26,7 @@ impl GroupCap {
         let capped = |(&count, &size): (&u64, &u64)| {
             let (size, rest) = (u128::from(size), total - u128::from(count));
             let Some(share) = (rest * size).checked_div(all - size) else { return count };
-            (share * self.factor / ONE + u128::from(count.isqrt())).min(u128::from(count)) as u64
+            (share.saturating_mul(self.factor) / ONE + u128::from(count.isqrt())).min(u128::from(count)) as u64
         };
         counts.iter().zip(sizes).filter(|(count, _)| **count > 0).map(capped).sum()
     }
@@ -43,6 +43,13 @@ mod tests {
         assert_eq!(cap.worth(&[10_000, 0, 0], &[1000, 1000, 1000]), 100);
         assert_eq!(cap.worth(&[10_000, 20, 0], &[1000, 1000, 1000]), (10 + 100) + 20);
         assert_eq!(GroupCap::new(2.5).worth(&[10_000, 20, 0], &[1000, 1000, 1000]), (25 + 100) + 20);
+    }
+
+    #[test]
+    fn a_cap_of_any_size_caps_nothing_that_is_below_it() {
+        for factor in [(1_u64 << 59) as f64, f64::MAX, f64::INFINITY] {
+            assert_eq!(GroupCap::new(factor).worth(&[1 << 50, 1 << 60], &[1 << 60, 1 << 61]), (1 << 50) + (1 << 60));
+        }
     }
 
     #[test]
