@@ -174,6 +174,7 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
     byte_levels = [step for step in steps if step.get("type") == "ByteLevel"]
     kinds = {str(step.get("type")) for step in steps}
     special = {token["content"] for token in rules["added_tokens"] if token["special"]}
+    ids = {**model["vocab"], **{token["content"]: token["id"] for token in rules["added_tokens"]}}
     wrong = [
         ("it has no ByteLevel pre-tokenizer", not byte_levels),
         ("it has two ByteLevel pre-tokenizers", len(byte_levels) > 1),
@@ -187,7 +188,7 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
         *((f"`model.{name}` is set", bool(model.get(name))) for name in _REFUSED),
         ("it has no token for some byte", any(character not in model["vocab"] for character in CHARACTERS)),
         ("an added token is empty", not all(token["content"] for token in rules["added_tokens"])),
-        ("two of its tokens have the same id", len(set(model["vocab"].values())) < len(model["vocab"])),
+        ("two of its tokens have the same id", len(set(ids.values())) < len(ids)),
         *(_lost_by(token, model["vocab"]) for token in rules["added_tokens"] if not token["special"]),
         *(
             (f"its special token {name!r} is also a token of text, which would have none then", True)
@@ -200,13 +201,11 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
 def _assigned_ids(rules: Mapping[str, Any]) -> list[int]:
     """Return the ids that `tokenizers` gives the added tokens, whatever the file says.
 
-    A token of the model keeps its id; any other has the id after those of the model and of the added tokens before it.
+    A token of the model keeps its id; the others have the ids from the number of the model's tokens on, in order.
     """
     vocab: dict[str, int] = rules["model"]["vocab"]
-    assigned, following = dict[str, int](), len(vocab)
-    for token in rules["added_tokens"]:
-        id_ = assigned.setdefault(token["content"], vocab.get(token["content"], following))
-        following = max(following, id_ + 1)
+    others = dict.fromkeys(token["content"] for token in rules["added_tokens"] if token["content"] not in vocab)
+    assigned = {**vocab, **{name: len(vocab) + place for place, name in enumerate(others)}}
     return [assigned[token["content"]] for token in rules["added_tokens"]]
 
 

@@ -473,12 +473,14 @@ NAMES = st.sampled_from(["<a>", "<b>", "<c>", "!", "a"])
 
 @given(
     added=st.lists(st.tuples(NAMES, st.integers(250, 262), st.booleans()), max_size=4),
+    id_of_a=st.sampled_from([64, 259, 300]),
     is_contiguous=st.booleans(),
 )
-def test_an_added_token_whose_id_tokenizers_changes_is_refused(
-    added: list[tuple[str, int, bool]], *, is_contiguous: bool
+def test_an_added_token_whose_id_tokenizers_changes_or_another_token_has_is_refused(
+    added: list[tuple[str, int, bool]], id_of_a: int, *, is_contiguous: bool
 ) -> None:
     rules = json.loads(bytes_alone([]).to_str())
+    rules["model"]["vocab"]["a"] = id_of_a
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     rules["added_tokens"] += [
         {"content": name, "id": 257 + place if is_contiguous else id_, "special": special, **flags}
@@ -487,10 +489,14 @@ def test_an_added_token_whose_id_tokenizers_changes_is_refused(
     made = Peer.from_str(json.dumps(rules))
     assume(not any(is_special and name in CHARACTERS for name, _, is_special in added))  # those are refused before
     is_changed = any(made.token_to_id(token["content"]) != token["id"] for token in rules["added_tokens"])
+    ids = {**rules["model"]["vocab"], **{token["content"]: token["id"] for token in rules["added_tokens"]}}
+    is_shared = len(set(ids.values())) < len(ids)
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "tokenizer.json").write_text(json.dumps(rules))
-        if is_changed:
-            with pytest.raises(cppmill_core.InvalidInputError, match="but tokenizers gives it"):
+        if is_changed or is_shared:
+            with pytest.raises(
+                cppmill_core.InvalidInputError, match="the same id" if is_shared else "but tokenizers gives it"
+            ):
                 find_source(folder)
         else:
             find_source(folder)
@@ -560,6 +566,33 @@ def test_a_directory_with_true_digests_that_adopting_would_not_give_is_not_loade
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(CoreError, match=message):
         load_tokenizer(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "id_", "message"),
+    [
+        ("zz", 256, r"id 256 is both"),
+        ("zz", 65, r"id 65 is both"),
+        ("Ġa", 257, r"merge 1: the token of .* id 257, has other bytes than these"),
+    ],
+)
+def test_the_core_itself_refuses_an_added_token_with_the_id_of_other_text(
+    tmp_path: Path, name: str, id_: int, message: str
+) -> None:
+    rules = json.loads(bytes_alone([]).to_str())
+    rules["model"]["vocab"] |= {"ab": 256, "Ġa": 257}
+    rules["model"]["merges"] = [["a", "b"], ["Ġ", "a"]]
+    rules["added_tokens"][0]["id"] = 258
+    adopt(tmp_path, rules)
+    folder = tmp_path / "out"
+    Tokenizer.from_dir(folder)
+    rules["added_tokens"].append({**rules["added_tokens"][0], "content": name, "id": id_, "special": False})
+    (folder / "tokenizer.json").write_text(json.dumps(rules))
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["files"]["tokenizer.json"] = hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(cppmill_core.CorruptDataError, match=message):
+        Tokenizer.from_dir(folder)
 
 
 def test_a_device_is_no_tokenizer() -> None:

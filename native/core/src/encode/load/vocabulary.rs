@@ -89,10 +89,10 @@ impl Vocabulary {
     /// `Invalid` if `id` is not below the vocabulary size.
     #[inline]
     pub(crate) fn bytes(&self, id: u32) -> Result<&[u8]> {
-        match self.starts.get(id as usize..).and_then(<[u32]>::first_chunk::<2>) {
-            Some([start, end]) => Ok(&self.bytes[*start as usize..*end as usize]),
-            None => Err(Error::invalid(format!("token id {id} is not below the vocabulary size {}", self.len()))),
-        }
+        let place = self
+            .place(id)
+            .ok_or_else(|| Error::invalid(format!("token id {id} is not below the vocabulary size {}", self.len())))?;
+        Ok(self.text(place))
     }
 
     /// The ids that have bytes, and these.
@@ -150,8 +150,8 @@ impl Vocabulary {
     /// The merges as ids, in the order of their ranks.
     ///
     /// # Errors
-    /// `Corrupt` if a merge has a part that is not a text token, or is there twice; `Invalid` if there are more than
-    /// the encoder knows.
+    /// `Corrupt` if a merge has a part that is not a text token, makes other bytes than those of its parts, or is there
+    /// twice; `Invalid` if there are more than the encoder knows.
     pub(crate) fn merges(&self, artifact: &Artifact) -> Result<Vec<Merge>> {
         if artifact.merges.len() > MAX_MERGES as usize || self.len() > MAX_IDS {
             return Err(Error::invalid(format!(
@@ -171,6 +171,12 @@ impl Vocabulary {
                 })
             };
             let merge = (find(left)?, find(right)?, find(&format!("{left}{right}"))?);
+            if [self.bytes(merge.0)?, self.bytes(merge.1)?].concat() != self.bytes(merge.2)? {
+                return Err(corrupt(format!(
+                    "tokenizer.json: merge {rank}: the token of {left:?} and {right:?}, id {}, has other bytes than these",
+                    merge.2
+                )));
+            }
             if let Some(first) = seen.insert((merge.0, merge.1), rank) {
                 return Err(corrupt(format!(
                     "tokenizer.json: merges {first} and {rank} are the same pair, {left:?} and {right:?}"
@@ -229,8 +235,11 @@ fn foreign_texts(artifact: &Artifact) -> Result<Vec<Text>> {
         let name = token.content.as_str();
         (name, token.id, if token.special { named(name) } else { Text::Bytes(name.into()) })
     });
+    let (size, mut known) = (texts.len(), HashMap::new());
     for (name, id, text) in of_model.chain(added) {
-        let size = texts.len();
+        if let Some(other) = known.insert(id, name).filter(|other| *other != name) {
+            return Err(corrupt(format!("tokenizer.json: id {id} is both {other:?} and {name:?}")));
+        }
         *texts.get_mut(id as usize).ok_or_else(|| {
             corrupt(format!("tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}"))
         })? = text;
