@@ -226,7 +226,11 @@ def test_a_model_without_such_a_property_is_lossless(tmp_path: Path) -> None:
     assert (model.type, model.byte_fallback, lossy_properties(model)) == (ModelType.UNIGRAM, True, [])
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff", b"{}", b"\x12\x00", b"\x0a\x03\x0a\x01\xff"])
+NOT_A_BYTE = b"\x0a\x0a\x0a\x06<0xg1>\x18\x06"
+"""A piece of the type of bytes."""
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff", b"{}", b"\x12\x00", b"\x0a\x03\x0a\x01\xff", NOT_A_BYTE])
 def test_a_file_that_is_not_a_model_is_refused_by_its_name(data: bytes) -> None:
     with pytest.raises(cppmill_core.CorruptDataError, match="other: not a SentencePiece model"):
         read_model(data, where="other")

@@ -7,6 +7,7 @@ Only the fields that determine tokens are read; rewriting a model keeps the byte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -20,6 +21,8 @@ SPACE = "\u2581"
 
 UNKNOWN = " \u2047 ".encode()
 """What the unknown piece decodes to unless a model says otherwise."""
+
+_BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 
 _VARINT, _BYTES = 0, 2
 _WIDTHS = {1: 8, 5: 4}
@@ -150,7 +153,10 @@ def rewrite_pieces(data: bytes, change: Callable[[int, Piece], Piece]) -> bytes:
 
 def _piece(data: bytes) -> Piece:
     fields = _last_values([data], _PIECES)
-    return Piece(_as_bytes(fields.get(_TEXT, b"")).decode(), PieceType(int(fields.get(_TYPE, PieceType.NORMAL))))
+    text, kind = _as_bytes(fields.get(_TEXT, b"")).decode(), PieceType(int(fields.get(_TYPE, PieceType.NORMAL)))
+    if kind is PieceType.BYTE and not _BYTE_PIECE.fullmatch(text):
+        raise ValueError(f"the byte piece {text!r} names no byte")
+    return Piece(text, kind)
 
 
 def _rewritten(data: bytes, piece: Piece) -> bytes:
