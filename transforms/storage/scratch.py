@@ -19,8 +19,6 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from schemas.errors import ConfigError
-
 _LOCK = ".lock"
 _UNNAMED, _UNNAMED_SECONDS = ".new-", 60
 _made: dict[int, Callable[[], None]] = {}
@@ -66,20 +64,10 @@ def remove_scratch() -> None:
 
 
 def _make_unnamed(parent: Path) -> Path:
-    """Create a folder in a parent that another process may remove whenever it is empty.
-
-    Raises:
-        ConfigError: If another user made the parent, and so could put other files in the place of ours.
-    """
+    """Create a folder in a parent that another process may remove whenever it is empty."""
     while True:
-        with suppress(FileExistsError):
-            parent.mkdir(mode=0o700)
+        parent.mkdir(mode=0o700, exist_ok=True)
         with suppress(FileNotFoundError):
-            if parent.lstat().st_uid != os.geteuid():
-                raise ConfigError(
-                    f"{parent}: it is another user's, who could change temporary files in it; remove it, or let TMPDIR "
-                    "name a folder of your own"
-                )
             return Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
 
 

@@ -1,6 +1,5 @@
 """A process's scratch folder is its own, goes with it, and is removed by the next one if it was killed."""
 
-import os
 import re
 import subprocess
 import sys
@@ -8,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from schemas.errors import ConfigError
-from transforms.storage.scratch import _make_unnamed, _remove_abandoned
+from transforms.storage.scratch import _remove_abandoned
 
 CODE = """
 import os, sys
@@ -90,16 +88,6 @@ def test_a_process_that_may_not_look_for_what_others_left_leaves_nothing_itself(
     refused.communicate()
     assert refused.returncode == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_folder_is_made_in_one_that_another_user_made_before(tmp_path, monkeypatch):
-    place = tmp_path / "cppmill-1"
-    place.mkdir()
-    user = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    with pytest.raises(ConfigError, match=f"{place}: it is another user's"):
-        _make_unnamed(place)
-    assert list(place.iterdir()) == []
 
 
 def test_any_number_of_processes_may_remove_what_killed_ones_left(tmp_path):
