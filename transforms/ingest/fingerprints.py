@@ -7,7 +7,7 @@ made again while these stay the same. Duplicates and the keys of the second pass
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -28,6 +28,8 @@ from transforms.ingest.found_licenses import licensed
 from transforms.ingest.minhash import NAME, SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
+from transforms.sources.license_files import LICENSE_FILES
+from transforms.sources.listing import count_changed
 from transforms.sources.readers import read_batches
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import fixed_row_groups
@@ -118,7 +120,7 @@ def fingerprint_unit(
             signed = partial(_write_signed, unit=unit, documents=documents, filters=filters, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)
         else:
-            out.publish(name, lambda path: _write(path, name, documents, filters, options))
+            out.publish(name, lambda path: _write(path, unit, documents, filters, options))
         return name
 
     return count_unit(run_once(unit, out, find=find, make=make), "read")
@@ -128,7 +130,8 @@ def find_digest(unit: Unit, out: OutputFolder, options: IngestOptions) -> str:
     """Return the SHA-256 over the fingerprints of an input unit, empty if the unit must be read.
 
     It must be read if anything that the first pass makes of it is missing, damaged or of another reading, or if an
-    input of it could not be read: mending the permissions of a file does not change its time.
+    input of it could not be read, or was not what was listed: mending the permissions of a file does not change its
+    time, and a file that was moved away and back has the time that it had before.
     """
     try:
         metadata = _footer(out, fingerprints_name(unit.key))
@@ -206,13 +209,13 @@ def _write_signed(
     """Publish the fingerprints of a unit's documents, and write their signatures."""
     name = fingerprints_name(unit.key)
     with SignatureWriter(path, signatures_name(unit.key, options), options) as signatures:
-        out.publish(name, lambda fingerprints: _write(fingerprints, name, documents, filters, options, signatures))
+        out.publish(name, lambda fingerprints: _write(fingerprints, unit, documents, filters, options, signatures))
     return signatures.count
 
 
 def _write(
     path: Path,
-    name: str,
+    unit: Unit,
     documents: Iterator[pa.RecordBatch],
     filters: ContentFilter,
     options: IngestOptions,
@@ -229,14 +232,27 @@ def _write(
             first += rows.num_rows
             yield rows
 
-    digest, count = write_fingerprints(path, name, fingerprints(), options)
+    digest, count = write_fingerprints(
+        path, fingerprints_name(unit.key), fingerprints(), options, lambda: _count_changed(unit)
+    )
     if signatures:
         signatures.finish(digest)
     return count
 
 
+def _count_changed(unit: Unit) -> int:
+    """Return how many files that were read for a unit are not what was listed."""
+    payload = unit.payload
+    read = [(path, num_bytes, version) for path, num_bytes, version, reason in payload["inputs"] if not reason]
+    return count_changed(payload["root"], [*read, *payload.get(LICENSE_FILES, ())])
+
+
 def write_fingerprints(
-    path: Path, name: str, batches: Iterator[pa.RecordBatch], options: IngestOptions
+    path: Path,
+    name: str,
+    batches: Iterator[pa.RecordBatch],
+    options: IngestOptions,
+    count_more: Callable[[], int],
 ) -> tuple[str, int]:
     """Write fingerprints, and return the digest of the rows, which goes into the footer, and their number.
 
@@ -246,6 +262,8 @@ def write_fingerprints(
             for it.
         batches: The rows.
         options: The options of ingest.
+        count_more: Returns, when all rows are written, how many inputs must be read again for other reasons than
+            those that rows give.
     """
     digest, count, unread = hashlib.sha256(), 0, 0
 
@@ -261,6 +279,7 @@ def write_fingerprints(
     with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         for table in fixed_row_groups(fingerprints(), BATCH_ROWS):
             writer.write_table(table)
+        unread += count_more()
         facts = {_DIGEST: digest.hexdigest().encode(), _UNREAD_INPUTS: str(unread).encode(), NAME: name.encode()}
         writer.add_key_value_metadata(
             {name.decode(): value.decode() for name, value in {**facts, _SEAL: _seal(facts)}.items()}

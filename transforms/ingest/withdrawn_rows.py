@@ -75,7 +75,8 @@ def fingerprint_marked(
     unmarked = replace(unit, key=unit.payload[UNMARKED], payload=payload)
     with out.open_local(make(unmarked)) as path:
         rows = (withdraw_rows(batch, withdrawals) for batch in read_fingerprints(path))
-        out.publish(name, lambda made: write_fingerprints(made, name, rows, options)[1])
+        unread = int(not find_digest(unmarked, out, options))
+        out.publish(name, lambda made: write_fingerprints(made, name, rows, options, lambda: unread)[1])
     if finds_near_duplicates(options):
         _publish_signatures(unit, unmarked, out, options)
     return name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -226,6 +226,24 @@ def _is_other(item: Input, readers: Sequence[str]) -> bool:
 def extension_of(path: str) -> str:
     """Return what is behind the last dot of a path, in lower case."""
     return path.rpartition(".")[2].lower()
+
+
+def count_changed(root: str, files: Iterable[tuple[str, int, str]]) -> int:
+    """Return how many files, given as path, size and version, are not what was listed, or may not be read.
+
+    What a store gives under one version stays the same, so only local files are looked at.
+    """
+    if is_remote(root):
+        return 0
+    return sum(not _is_as_listed(f"{root}/{path}", num_bytes, version) for path, num_bytes, version in files)
+
+
+def _is_as_listed(path: str, num_bytes: int, version: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return (found.st_size, str(found.st_mtime_ns)) == (num_bytes, version) and os.access(path, os.R_OK)
 
 
 def _as(item: Input, kind: Kind) -> Input:

@@ -152,6 +152,33 @@ def test_a_file_that_cannot_be_read_is_dead_with_its_listed_size(
     assert result.ledger.documents.kept == 2
 
 
+@pytest.mark.parametrize("name", ["a.tar", "a.h", "LICENSE"])
+def test_a_file_that_was_another_one_while_it_was_read_is_read_again(
+    name: str, tmp_path: Path, archives: Any, run_ingest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, moved, options = tmp_path / "in", tmp_path / "moved", IngestOptions(find_licenses="folders")
+    folder.mkdir()
+    path = folder / name
+    texts = (b"Licensed under the Apache License, Version 2.0\n", b"Ask Acme.\n")
+    before, meanwhile = [archives.tar([("m.h", text)]) if name == "a.tar" else text for text in texts]
+    (folder / "other.h").write_bytes(b"int other;\n")
+    path.write_bytes(before)
+
+    def plan(*arguments: Any) -> Any:
+        units = input_units.plan_inputs(*arguments)
+        path.rename(moved)
+        path.write_bytes(meanwhile)
+        return units
+
+    with monkeypatch.context() as patch:
+        patch.setitem(run_ingest.__globals__, "plan_inputs", plan)
+        run_ingest([folder], OutputFolder(tmp_path / "out"), options)
+    moved.replace(path)
+    again, fresh = (run_ingest([folder], OutputFolder(tmp_path / out), options) for out in ("out", "fresh"))
+    assert [unit.key for unit in again.units] == [unit.key for unit in fresh.units]
+    assert again.ledger == fresh.ledger
+
+
 def test_an_archive_that_changes_between_the_passes_is_counted_row_by_row(
     tmp_path: Path, out: OutputFolder, archives: Any, run_first_pass: Any
 ) -> None:
