@@ -19,7 +19,7 @@ from configs.flags import first_paragraph
 from configs.problems import describe_allowed, show
 from configs.tables import KEYS, TABLES
 from schemas.errors import ConfigError
-from schemas.files import write_file
+from schemas.files import write_new_file
 from schemas.options import MAX_JSON_INTEGER
 from schemas.resources import explain_refusal
 
@@ -59,13 +59,7 @@ def write_run_file(file: Path) -> None:
     lines = "\n".join(_tables()).splitlines()
     text = "\n".join([_RUN_HEADER.format(file=file), *map(_commented, lines)])
     try:
-        with file.open("x", encoding="utf-8"):  # if there is something, nothing is written
-            pass
-        try:
-            write_file(file, (text + "\n").encode())
-        except OSError:
-            file.unlink(missing_ok=True)
-            raise
+        write_new_file(file, (text + "\n").encode())
     except FileExistsError:
         raise ConfigError(f"{file}: it exists, and is not overwritten; name another file") from None
     except OSError as error:

@@ -47,15 +47,33 @@ def write_file(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a stream that becomes the file at a path once the block has ended well, as `write_file` writes it.
+def write_new_file(path: Path, data: bytes) -> None:
+    """Write a file whole, unless there is something at its path; the arguments are those of `write_file`.
 
     Raises:
+        FileExistsError: If there is.
+        OSError: Naming the file, which is not there.
+    """
+    with whole_file(path, replace=False) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
+    """Yield a stream that becomes the file at a path once the block has ended well, as `write_file` writes it.
+
+    Args:
+        path: The file.
+        replace: Whether it may be there already.
+
+    Raises:
+        FileExistsError: If it is there and may not be.
         OSError: Naming the file; what was there before is unchanged.
     """
     target = path.resolve() if path.is_symlink() else path
     try:
+        if not replace and os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         if target.exists() and not target.is_file():
             with target.open("wb") as file:  # a pipe or a device, such as /dev/stdout: there is nothing to replace
                 yield file
@@ -64,7 +82,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         try:
             with _open_part(part) as file:
                 yield file
-            part.replace(target)
+            if replace:
+                part.replace(target)
+            else:
+                _rename_to_new(part, target)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -127,6 +148,17 @@ def new_folder(target: Path, refuse: Callable[[str], Exception]) -> Iterator[Pat
                 raise refuse("it exists by now; name a new folder") from error
     except BlockingIOError as error:
         raise refuse("another command makes it; wait for it, or name a new folder") from error
+
+
+def _rename_to_new(part: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(part)  # which fails where a rename would replace
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without such links
+        part.rename(target)
+    else:
+        part.unlink()
 
 
 def _is_open(path: Path, descriptor: int) -> bool:

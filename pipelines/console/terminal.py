@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
-from typing import Any, TextIO, cast
+from typing import IO, Any, TextIO, cast
 
 from schemas.errors import ResourceError
 from schemas.passwords import redacted
@@ -45,32 +45,14 @@ class PrintableStream:
             return sys.stderr.write(text)
         shown = redacted(printable(text))
         if shown:  # `typer.echo` tries to write nothing first, and ignores that it fails
-            with self._naming_stream():
+            with naming_stream(self.rich_proxied_file):
                 self.rich_proxied_file.write(shown)
         return len(text)
 
     def flush(self) -> None:
         """Write what is held back."""
-        with self._naming_stream():
+        with naming_stream(self.rich_proxied_file):
             self.rich_proxied_file.flush()
-
-    @contextmanager
-    def _naming_stream(self) -> Iterator[None]:
-        """Name the stream in an error, which has no file name.
-
-        Raises:
-            ResourceError: If there is no space where the stream leads.
-        """
-        try:
-            yield
-        except OSError as error:
-            reason = explain_refusal(error)
-            if reason is None:
-                raise
-            name = getattr(self.rich_proxied_file, "name", "")
-            if name in _NAMES:
-                silence(self.rich_proxied_file)
-            raise ResourceError(f"{_NAMES.get(name, 'a stream')}: {reason}") from error
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts, escaped."""
@@ -80,6 +62,25 @@ class PrintableStream:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
         """Return an attribute of the stream below."""
         return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def naming_stream(stream: IO[str]) -> Iterator[None]:
+    """Name a stream in an error of writing to it, which has no file name.
+
+    Raises:
+        ResourceError: If there is no space where the stream leads.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = explain_refusal(error)
+        if reason is None:
+            raise
+        name = getattr(stream, "name", "")
+        if name in _NAMES:
+            silence(stream)
+        raise ResourceError(f"{_NAMES.get(name, 'a stream')}: {reason}") from error
 
 
 @contextmanager
@@ -106,7 +107,7 @@ def escaped(stream: TextIO) -> TextIO:
     return stream if isinstance(stream, PrintableStream) else cast("TextIO", PrintableStream(stream))
 
 
-def silence(stream: TextIO) -> None:
+def silence(stream: IO[str]) -> None:
     """Let a standard stream that refuses what is written lead nowhere, or the interpreter's last flush fails again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

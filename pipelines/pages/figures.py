@@ -28,18 +28,23 @@ def check_plot(file: Path) -> None:
         raise ConfigError(f"--plot {file}: not allowed; its name ends with {', '.join(_FORMATS)}")
     check_file(file, option="--plot")
     try:
-        import matplotlib  # noqa: F401
+        import_matplotlib()
     except ImportError as error:
         raise ConfigError("--plot needs matplotlib: pip install 'cppmill[plots]'") from error
-    check_moment()
 
 
-def check_moment() -> None:
-    """Check the variable that matplotlib reads before it draws, whatever the metadata.
+def import_matplotlib() -> None:
+    """Import matplotlib, and check the variables that it reads whatever is drawn.
 
     Raises:
-        ConfigError: If it is not a number.
+        ConfigError: If one of them has no value that it takes.
+        ImportError: If it is not installed.
     """
+    try:
+        import matplotlib  # noqa: F401
+    except ValueError as error:
+        backend = os.environ.get("MPLBACKEND", "")
+        raise ConfigError(f"MPLBACKEND={backend}: matplotlib has no such backend; unset it, none is needed") from error
     moment = os.environ.get("SOURCE_DATE_EPOCH", "0")
     if not (moment.isascii() and moment.isdigit()):
         raise ConfigError(f"SOURCE_DATE_EPOCH={moment}: not a whole number of seconds since 1970; unset it, or mend it")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from pipelines.pages.figures import check_moment
+from pipelines.pages.figures import import_matplotlib
 from schemas.errors import ConfigError
 from schemas.printing import printable
 
@@ -96,14 +96,15 @@ def draw(name: str, title: str, height: int, paint: Callable[[Axes], None], *, b
         bare: Give the whole area in pixels, from the upper left corner, instead of axes.
 
     Raises:
-        ConfigError: If matplotlib is not installed, or cannot read SOURCE_DATE_EPOCH.
+        ConfigError: If matplotlib is not installed, or a variable has no value that it takes.
     """
     try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
+        import_matplotlib()
     except ImportError as error:
         raise ConfigError("plots need matplotlib: pip install 'cppmill[plots]'") from error
-    check_moment()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     target = io.StringIO()
     with rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from pipelines.console.terminal import naming_stream
 from pipelines.pages import render_page, write_page
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.printing import printable
@@ -105,8 +106,9 @@ def print_tokens(data: bytes, directory: Path, *, ids: bool) -> None:
         text.append(body, _style(palette, piece.id, shade=place % 2))
         text.append(f"⟨{piece.id}⟩" if ids else "│" if plain else "", Style(dim=True))
         text.append(piece.text[len(body) :])
-    console.print(text)
-    console.print(_legend(palette, [piece.id for piece in pieces], len(data)))
+    with naming_stream(console.file):
+        console.print(text)
+        console.print(_legend(palette, [piece.id for piece in pieces], len(data)))
 
 
 def _style(palette: Palette, number: int, *, shade: int) -> Style:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from configs.outputs import check_outside
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import Reporter
-from pipelines.pages.figures import check_moment
+from pipelines.pages.figures import import_matplotlib
 from pipelines.trial import results
 from pipelines.trial.budget import share_budget
 from pipelines.trial.entrants import TrialEntrant, open_entrants
@@ -148,11 +148,11 @@ def _check_packages(device: str | None) -> str:
     """
     os.environ.setdefault(_CACHE_OF_TORCH, str(scratch_folder()))
     try:
-        import matplotlib  # noqa: F401
         import torch
+
+        import_matplotlib()
     except ImportError as error:
         raise ConfigError(f"a trial needs {error.name}: pip install 'cppmill[trial]'") from error
-    check_moment()
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("--device cuda: torch finds no GPU; leave it out, or install a torch that supports this one")
     return device or ("cuda" if torch.cuda.is_available() else "cpu")

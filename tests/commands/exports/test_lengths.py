@@ -1,7 +1,10 @@
 """`cppmill lengths` on a real run."""
 
 import json
+import os
 import resource
+import subprocess
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -38,6 +41,14 @@ def test_a_moment_that_is_no_number_is_refused_first(run, cppmill, tmp_path, mon
     done = cppmill("lengths", run.out, "--plot", tmp_path / "a.svg", check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: SOURCE_DATE_EPOCH=yesterday: not a whole number of seconds")
+
+
+def test_a_backend_that_matplotlib_does_not_have_is_refused_first(run, tmp_path):
+    program = [sys.executable, "-m", "cppmill", "lengths", run.out, "--plot", tmp_path / "a.svg"]  # nothing is imported
+    environment = {**os.environ, "MPLBACKEND": "nonsense"}
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: MPLBACKEND=nonsense: matplotlib has no such backend")
 
 
 def test_a_plot_is_written_whole_or_not_at_all(run, cppmill, tmp_path, limited):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,14 +40,21 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def header():
-    from pathlib import Path
-
     return Path(np.get_include()) / "numpy" / "ndarrayobject.h"
 
 
 @pytest.fixture(scope="module")
 def tokenizer(run):
     return run.out / "tokenizer"
+
+
+def test_an_output_stream_that_is_full_is_named(processes, header, tokenizer):
+    with Path("/dev/full").open("w") as full:
+        command = ("show", "--tokenizer", tokenizer, header)
+        process = processes.command(*command, stdout=full.fileno(), stderr=subprocess.PIPE)
+        _, errors = process.communicate(60)
+    assert process.returncode == 1
+    assert errors.startswith("error: the output stream: no space left")
 
 
 def test_show_prints_the_file_with_a_bar_after_each_token(cppmill, header, tokenizer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import tomllib
 from collections.abc import Callable
@@ -508,6 +509,17 @@ def test_a_file_to_edit_that_cannot_be_written_whole_is_not_there(
     assert refused.exit_code == ExitCode.FAILED_CHECK
     assert refused.message.startswith(f"{tmp_path}/mine.toml: a file may have no more bytes here")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_kill_before_the_file_to_edit_is_whole_leaves_no_file_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(_: int) -> None:
+        assert not (tmp_path / "mine.toml").exists()
+
+    monkeypatch.setattr(os, "fsync", look)
+    write_run_file(tmp_path / "mine.toml")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
 def test_a_configuration_is_frozen_and_typed() -> None:
