@@ -7,7 +7,7 @@ made again while these stay the same. Duplicates and the keys of the second pass
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
+from schemas.places import is_remote
 from schemas.reasons import Column, Dead
 from schemas.tables import FINGERPRINTS, LICENSE_SOURCE, altered_schema
 from schemas.units import Unit
@@ -43,6 +44,8 @@ _DIGEST = b"cppmill.fingerprints"
 _UNREAD_INPUTS = b"cppmill.unread_inputs"
 _SEAL = b"cppmill.seal"
 _UNREAD = (Dead.UNREADABLE, Dead.VANISHED, Dead.TIMEOUT)
+_BADLY_SENT = (Dead.NOT_AN_ARCHIVE, Dead.TRUNCATED, Dead.CORRUPT)
+"""Damage of a remote input that may be a fault of the server, or of what is between, and so be over the next time."""
 
 
 def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordBatch:
@@ -130,8 +133,8 @@ def find_digest(unit: Unit, out: OutputFolder, options: IngestOptions) -> str:
     """Return the SHA-256 over the fingerprints of an input unit, empty if the unit must be read.
 
     It must be read if anything that the first pass makes of it is missing, damaged or of another reading, or if an
-    input of it could not be read, or was not what was listed: mending the permissions of a file does not change its
-    time, and a file that was moved away and back has the time that it had before.
+    input of it could not be read, was not what was listed, or came damaged from a server: mending the permissions of a
+    file does not change its time, and a file that was moved away and back has the time that it had before.
     """
     try:
         metadata = _footer(out, fingerprints_name(unit.key))
@@ -222,22 +225,30 @@ def _write(
     signatures: SignatureWriter | None = None,
 ) -> int:
     """Write the fingerprints of a unit's documents, and sign those that pass."""
+    badly_sent, is_sent = 0, is_remote(unit.payload["root"])
 
     def fingerprints() -> Iterator[pa.RecordBatch]:
+        nonlocal badly_sent
         first = 0
         for batch in documents:
             rows = fingerprint(batch, filters)
+            badly_sent += _count(rows, _BADLY_SENT) if is_sent else 0
             if signatures:
                 _sign(signatures, first, batch, rows)
             first += rows.num_rows
             yield rows
 
     digest, count = write_fingerprints(
-        path, fingerprints_name(unit.key), fingerprints(), options, lambda: _count_changed(unit)
+        path, fingerprints_name(unit.key), fingerprints(), options, lambda: badly_sent + _count_changed(unit)
     )
     if signatures:
         signatures.finish(digest)
     return count
+
+
+def _count(rows: pa.RecordBatch, reasons: Iterable[Dead]) -> int:
+    """Return how many rows have one of these reasons."""
+    return sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in reasons)
 
 
 def _count_changed(unit: Unit) -> int:
@@ -272,7 +283,7 @@ def write_fingerprints(
         for rows in batches:
             digest.update(cppmill_core.json_rows(rows))
             count += rows.num_rows
-            unread += sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in _UNREAD)
+            unread += _count(rows, _UNREAD)
             yield rows
 
     schema = _schema(altered=options.alters_content, licensed=options.find_licenses is not None)

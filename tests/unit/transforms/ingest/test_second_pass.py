@@ -296,6 +296,23 @@ def test_an_object_store_is_read_like_a_folder(
     assert result.rejects == [("p/big.cpp", "filtered", "size"), ("p/empty.cpp", "empty", "")]
 
 
+def test_what_came_damaged_from_a_server_is_read_again_by_the_next_run(
+    tmp_path: Path, archives: Any, run_first_pass: Any
+) -> None:
+    data = archives.tar(archives.members(5))[:-3000]
+    (tmp_path / "a.tar").write_bytes(data)
+    url = f"memory://{tmp_path.name}/a.tar"
+    system, path = open_url(url)
+    system.pipe(path, data)
+    try:
+        for number, (source, is_known) in enumerate([(tmp_path / "a.tar", True), (url, False)]):
+            out = OutputFolder(tmp_path / f"out{number}")
+            (unit,) = run_first_pass([source], out, IngestOptions()).found.units
+            assert bool(find_digest(unit, out, IngestOptions())) == is_known
+    finally:
+        system.rm(path)
+
+
 def test_converted_text_is_chosen_by_what_it_became(tmp_path: Path, out: OutputFolder, run_ingest: Any) -> None:
     header = (Path(np.get_include()) / "numpy" / "npy_common.h").read_text()
     root = tmp_path / "corpus"
