@@ -9,6 +9,7 @@ import atexit
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import time
@@ -40,8 +41,8 @@ def _make_folder(process: int) -> Path:
 
     It gets its name once its lock is held, so whoever sees the name and a free lock knows that the process has ended.
     """
-    parent = Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}"
-    new = _make_unnamed(parent)
+    new = _make_unnamed(Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}")
+    parent = new.parent
     lock = FileLock(new / _LOCK, thread_local=False)
     lock.acquire()
     folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
@@ -63,12 +64,27 @@ def remove_scratch() -> None:
         remove()
 
 
-def _make_unnamed(parent: Path) -> Path:
-    """Create a folder in a parent that another process may remove whenever it is empty."""
+def _make_unnamed(shared: Path) -> Path:
+    """Create a folder in the one of this user's processes, which each of them may remove whenever it is empty.
+
+    Anyone may put a link or a folder of theirs in its place: it is left alone then, and a new one is taken.
+    """
     while True:
-        parent.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            shared.mkdir(mode=0o700)
         with suppress(FileNotFoundError):
-            return Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
+            if not _is_private(shared):
+                own = tempfile.mkdtemp(prefix=f"{shared.name}-", dir=shared.parent)
+                return Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=own))
+            new = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=shared))
+            if _is_private(shared):  # and stays, as it is not empty any more
+                return new
+
+
+def _is_private(folder: Path) -> bool:
+    """Tell whether a folder is one, no link, in which only this user writes."""
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 def _remove_abandoned(parent: Path, keep: Path) -> None:

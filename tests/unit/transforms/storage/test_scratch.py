@@ -1,5 +1,6 @@
 """A process's scratch folder is its own, goes with it, and is removed by the next one if it was killed."""
 
+import os
 import re
 import subprocess
 import sys
@@ -88,6 +89,24 @@ def test_a_process_that_may_not_look_for_what_others_left_leaves_nothing_itself(
     refused.communicate()
     assert refused.returncode == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("taken", ["link", "file", "folder"])
+def test_what_somebody_else_put_in_the_place_of_the_shared_folder_is_left_alone(tmp_path, start, taken):
+    shared, mine = tmp_path / f"cppmill-{os.getuid()}", tmp_path / "mine"
+    (mine / "work").mkdir(parents=True)
+    if taken == "link":
+        shared.symlink_to(mine)
+    elif taken == "file":
+        shared.write_text("")
+    else:
+        mine.rename(shared)
+        shared.chmod(0o777)
+    ended, folder = start("end")
+    ended.communicate()
+    assert (ended.returncode, folder.startswith(f"{shared}-")) == (0, True)
+    assert taken == "file" or (shared / "work").is_dir()
+    assert {path.name for path in tmp_path.iterdir()} <= {"mine", shared.name}
 
 
 def test_any_number_of_processes_may_remove_what_killed_ones_left(tmp_path):
