@@ -408,7 +408,8 @@ class Tokenizer:
         r"""Encode many texts, in order: a list of uint16 for each, or of uint32 as for `encode`.
 
         Args:
-            documents: A binary or string array, chunked or not, without nulls, or a sequence of bytes or str.
+            documents: A binary or string array, chunked or not, without nulls, or a sequence of bytes or str. Do not
+                write to an array's memory meanwhile: the tokenizer would keep false ids for words that it meets later.
             threads: The most threads to use; the ids do not depend on it.
             bos: An id to put before the ids of each text, such as `control_id("<BOS>")`.
             eos: An id to put after the ids of each text.
@@ -529,7 +530,8 @@ class Tokenizer:
         """Count the ids of each text that `encode_batch` returns; each thread has the ids of one text in memory.
 
         Args:
-            documents: A binary or string array, chunked or not, without nulls, or a sequence of bytes or str.
+            documents: A binary or string array, chunked or not, without nulls, or a sequence of bytes or str; not to be
+                written to meanwhile, as in `encode_batch`.
             threads: The most threads to use.
 
         Raises:
