@@ -39,15 +39,21 @@ def test_a_file_of_out_that_outgrows_a_limit_is_named_with_the_limit(
 
 
 REFUSALS = [
-    (OSError(errno.ENOSPC, "No space left on device", "/tmp/a/b"), "/tmp/a/b: no space left in /tmp: "),
-    (OSError(errno.ENOSPC, "No space left on device", "/src/a", None, "/tmp/a/b"), "/tmp/a/b: no space left in /tmp: "),
+    (OSError(errno.ENOSPC, "No space left on device", "/tmp/not-there/b"), "/tmp/not-there/b: no space left in /tmp: "),
+    (
+        OSError(errno.ENOSPC, "No space left on device", "/src/a", None, "/tmp/not-there/b"),
+        "/tmp/not-there/b: no space left in /tmp: ",
+    ),
     (OSError(errno.EMFILE, "Too many open files", "x.cpp"), "x.cpp: no more files can be open at once (ulimit -n: "),
     (MemoryError(), "no more memory (ulimit -v: "),
     (pa.ArrowMemoryError("malloc of size 9 failed"), "no more memory (ulimit -v: "),
     (RuntimeError("can't start new thread"), "no more threads can be started (ulimit -u: "),
     (OSError("cannot start 16 threads: Resource temporarily unavailable"), "no more threads can be started (ulimit"),
     (ImportError("libarrow.so: failed to map segment from shared object"), "no more memory (ulimit -v: "),
-    (RuntimeError("Traceback\nOSError: [Errno 28] No space left: '/tmp/a/b'\n"), "/tmp/a/b: no space left in /tmp: "),
+    (
+        RuntimeError("Traceback\nOSError: [Errno 28] No space left: '/tmp/not-there/b'\n"),
+        "/tmp/not-there/b: no space left in /tmp: ",
+    ),
     (RuntimeError("Traceback\n  File\nMemoryError\n"), "no more memory (ulimit -v: "),
     (PermissionError(errno.EACCES, "Permission denied", "/a/b\nc"), "/a/b\\nc: permission denied to user "),
     (PermissionError(errno.EPERM, "Operation not permitted", b"/a"), "/a: permission denied to user "),
