@@ -121,14 +121,25 @@ def explain_refusal(error: BaseException, *, where: str = "", place: Path | None
 
 
 def explain_unreachable(error: BaseException) -> str | None:
-    """Return which path this process may not use, or that it is too long, in one line; None for errors of other kinds.
+    """Return in one line which path may not be used or is too long, or that relative ones lead nowhere; else None.
 
     Code that reads sources expects such errors and goes on, so they are explained only where a command ends.
     """
+    if isinstance(error, FileNotFoundError) and _is_adrift():
+        return "the working folder was removed; change to one that is there, and run again"
     if not isinstance(error, OSError) or error.errno not in _UNREACHABLE:
         return None
     name = error.filename2 or error.filename
     return _describe(error.errno, one_line(os.fsdecode(name)), None) if isinstance(name, str | bytes) and name else None
+
+
+def _is_adrift() -> bool:
+    """Return whether the folder in which this process works is gone."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def find_refusal(traceback: str) -> str | None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FORMATS = (".svg", ".png", ".pdf")
+_NO_MOMENT = 253_402_300_800
+"""The first second of the year 10000, for which Python has no date."""
 
 
 def check_plot(file: Path) -> None:
@@ -46,8 +48,9 @@ def import_matplotlib() -> None:
         backend = os.environ.get("MPLBACKEND", "")
         raise ConfigError(f"MPLBACKEND={backend}: matplotlib has no such backend; unset it, none is needed") from error
     moment = os.environ.get("SOURCE_DATE_EPOCH", "0")
-    if not (moment.isascii() and moment.isdigit()):
-        raise ConfigError(f"SOURCE_DATE_EPOCH={moment}: not a whole number of seconds since 1970; unset it, or mend it")
+    if not (moment.isascii() and moment.isdigit() and int(moment[:99]) < _NO_MOMENT):
+        allowed = "a whole number of seconds since 1970, before the year 10000"
+        raise ConfigError(f"SOURCE_DATE_EPOCH={moment}: not {allowed}; unset it, or mend it")
 
 
 def draw_figure(kind: str, size: tuple[float, float], paint: Callable[[Figure], None]) -> bytes:

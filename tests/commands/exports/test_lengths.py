@@ -36,11 +36,13 @@ def test_a_plot_that_cannot_be_drawn_is_refused_first(run, cppmill, tmp_path, na
     assert not done.stdout
 
 
-def test_a_moment_that_is_no_number_is_refused_first(run, cppmill, tmp_path, monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+@pytest.mark.parametrize("moment", ["yesterday", "253402300800", "9" * 5000])
+def test_a_moment_that_is_no_number_or_has_no_date_is_refused_first(run, cppmill, tmp_path, monkeypatch, moment):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
     done = cppmill("lengths", run.out, "--plot", tmp_path / "a.svg", check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: SOURCE_DATE_EPOCH=yesterday: not a whole number of seconds")
+    assert done.stderr.startswith(f"error: SOURCE_DATE_EPOCH={moment[:99]}")
+    assert ": not a whole number of seconds since 1970, before the year 10000; " in done.stderr
 
 
 def test_a_backend_that_matplotlib_does_not_have_is_refused_first(run, tmp_path):

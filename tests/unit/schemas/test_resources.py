@@ -90,3 +90,14 @@ def test_memory_that_the_core_does_not_get_ends_in_one_line() -> None:
 def test_other_errors_are_no_refusals() -> None:
     assert explain_refusal(OSError(errno.ENOENT, "No such file", "a")) is None
     assert find_user_error(RuntimeError("OSError: [Errno 2] No such file")) is None
+
+
+def test_a_working_folder_that_is_gone_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_user_error(FileNotFoundError(errno.ENOENT, "No such file")) is None
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    found = find_user_error(FileNotFoundError(errno.ENOENT, "No such file"))
+    assert found is not None
+    assert found.message == "the working folder was removed; change to one that is there, and run again"
