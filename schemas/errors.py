@@ -30,6 +30,12 @@ class CppmillError(Exception):
 
     exit_code = ExitCode.FAILED_CHECK
 
+    def __str__(self) -> str:
+        """Return the message without the passwords of URLs, as programs log it."""
+        from schemas.passwords import redacted  # which imports this module
+
+        return redacted(super().__str__())
+
 
 class ConfigError(CppmillError):
     """A run configuration that cannot be used: an unknown key, a wrong type, an impossible value."""

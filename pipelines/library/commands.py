@@ -15,7 +15,7 @@ from configs.keywords import given_values, read_keywords
 from configs.layers import Layer
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.library.options import DriftKeys, Options, PlaceText
-from pipelines.library.places import check_places
+from pipelines.library.places import check_places, place_text
 from pipelines.library.runs import Run, open_run
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import REENCODED
@@ -122,9 +122,9 @@ def verify(
     """
     from pipelines.versions import verify as program
 
-    source = None if run is None else find_run(os.fspath(run))
+    source = None if run is None else find_run(place_text(run))
     return program.verify(
-        find_run(os.fspath(place)), reencode, signed_by=_file(signed_by), run=source, published=published
+        find_run(place_text(place)), reencode, signed_by=_file(signed_by), run=source, published=published
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipelines.library.options import PlaceText
 from schemas.errors import ConfigError
+from schemas.passwords import encode_spaces
 
 
 def check_place(name: str, value: object) -> str:
@@ -20,6 +21,11 @@ def check_place(name: str, value: object) -> str:
     if not isinstance(place, str) or not place or "\0" in place:
         raise ConfigError(f"{name} = {value!r}: not allowed; it takes a path or a URL")
     return place
+
+
+def place_text(place: PlaceText) -> str:
+    """Return a folder or URL as text, the white space of a password encoded: no message shows where one would end."""
+    return encode_spaces(os.fspath(place))
 
 
 def check_places(name: str, values: PlaceText | Iterable[PlaceText]) -> list[str]:

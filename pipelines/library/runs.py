@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow.dataset as ds
 
+from pipelines.library.places import place_text
 from pipelines.tokenizers.places import local_tokenizer
 from schemas.errors import ConfigError
 from schemas.ledger import Ledger, Tally
@@ -149,7 +150,7 @@ def open_run(place: str | os.PathLike[str]) -> Run:
         >>> run = open_run("out/demo")  # doctest: +SKIP
         >>> run.table("tokens", ["project", "num_tokens"]).groupby("project").sum()  # doctest: +SKIP
     """
-    return Run(os.fspath(place))
+    return Run(place_text(place))
 
 
 def _sums(tally: Tally) -> dict[tuple[str, str], int]:
