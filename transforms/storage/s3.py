@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,14 @@ def _open_system(process: int) -> Any:  # noqa: ANN401 - s3fs has no annotations
         max_concurrency=1,  # with more, `cat_file` would ask for the size before each read
     )
     system.retries = _ROUNDS
+    system.s3.meta.events.register_first("needs-retry.s3", _name_throttling)
     return system
+
+
+def _name_throttling(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
+    """Give status 429 the code that AWS has for it, before botocore decides on a retry; other stores have others."""
+    if response is not None and response[0].status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        response[1].setdefault("Error", {})["Code"] = "SlowDown"
 
 
 class S3Objects:

@@ -5,6 +5,7 @@ import hashlib
 import pytest
 
 import transforms.storage.s3
+from tests.json_server import JsonServer
 from tests.stores import new_prefix
 from transforms.storage.folder import OutputFolder
 from transforms.storage.s3 import S3Objects
@@ -73,6 +74,19 @@ def test_uploads_that_a_dead_run_left_are_aborted_below_out_alone(out):
         system.call_s3("create_multipart_upload", Bucket=bucket, Key=key)
     out.store.clear_temporary()
     assert uploads(out) == [f"{prefix}-other/c"]
+
+
+def test_a_request_that_a_store_throttles_is_repeated_whatever_it_calls_that(monkeypatch):
+    answers = iter([(429, {"code": "TooManyRequests"}), (200, "content")])
+    with JsonServer(lambda *_: next(answers)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+            monkeypatch.setenv(name, "us-east-1")
+        transforms.storage.s3._open_system.cache_clear()
+        try:
+            assert OutputFolder("s3://bucket/prefix").read_bytes("file") == b'"content"'
+        finally:
+            transforms.storage.s3._open_system.cache_clear()
 
 
 @pytest.mark.parametrize(
