@@ -77,13 +77,14 @@ _ALTERED: dict[str, Any] = {
 }
 """The form of these."""
 
-_DIGESTS, _LOST = frozenset({"dataset_digest", "corpus_digest"}), "lost"
+_DIGESTS, _LOST = frozenset({"dataset_digest", "corpus_digest", "ids_sha256"}), "lost"
 _TOTALS: dict[Stage, tuple[frozenset[str], frozenset[str]]] = {
     Stage.INGEST: (frozenset({"documents", "bytes"}), _ALTERATIONS),
     Stage.SCAN: (frozenset(), frozenset()),
     Stage.BUILD: (frozenset(), frozenset()),
     Stage.TOKENIZE: (_DATASET | {"control_text"}, frozenset()),
-    Stage.VALIDATE: (_DATASET | _DIGESTS, frozenset({_LOST})),
+    Stage.VALIDATE: (_DATASET | {"dataset_digest", "corpus_digest"}, frozenset({_LOST})),
+    Stage.SHARDS: (frozenset({"split", "documents", "bytes", "tokens", "ids_sha256", "dataset_digest"}), frozenset()),
 }
 """The totals of units of these stages: those that each has, and those that one may have."""
 
@@ -250,6 +251,8 @@ class UnitReceipt:
             raise ValueError(f"totals: they are {', '.join(sorted(self.totals))}")
         if any(type(self.totals.get(name, 0)) is not int for name in _NUMBERS):
             raise TypeError("totals: a number is none")
+        if not all(isinstance(digest, str) and HEX_DIGEST.fullmatch(digest) for digest in self.inputs.values()):
+            raise ValueError("inputs: a digest is no SHA-256")
         self._check_forms()
         if self.stage is Stage.INGEST:
             self._check_ingested()
@@ -263,13 +266,17 @@ class UnitReceipt:
             raise ValueError("it is not a proof of a token shard from a documents shard")
 
     def _check_forms(self) -> None:
-        """Check the totals of the stages of a run that are more than a number."""
+        """Check the totals that are more than a number, and those of sequences, which are numbers under many names."""
+        if self.stage is Stage.SEQUENCES and not _is_tally(self.totals):
+            raise ValueError("totals: a number is none")
         for name in self.totals.keys() - _DATASET if self.stage in _TOTALS else ():
             value = self.totals[name]
             if name in _ALTERATIONS:
                 is_written = _has_form(value, _ALTERED[name])
             elif name in _DIGESTS:
                 is_written = isinstance(value, str) and bool(HEX_DIGEST.fullmatch(value))
+            elif name == "split":
+                is_written = value in ("train", "val")
             elif name == _LOST:
                 is_written = isinstance(value, dict) and value.keys() == {"documents", "bytes"}
                 is_written = is_written and all(map(_is_tally, value.values()))

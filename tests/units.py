@@ -16,7 +16,7 @@ class Settings:
 
 def unit(number):
     """A unit of an export, labelled by its number."""
-    return Unit(stage=Stage.SHARDS, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
+    return Unit(stage=Stage.DRIFT, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
 
 
 def done(unit):

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from configs.execution import usable_threads
 from pipelines.exports import sequences, shards
 from pipelines.exports.frame import ExportSource, open_source
-from schemas.digests import add_digests, choose_share, same_json
+from schemas.digests import HEX_DIGEST, add_digests, choose_share, same_json
 from schemas.errors import CppmillError, IntegrityError
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import REENCODED, Options
@@ -100,11 +100,17 @@ def check_export(out: OutputFolder, run: OutputFolder | None = None, *, share: f
 
 def _check_receipts(out: OutputFolder, manifest: dict[str, Any], receipts: Sequence[UnitReceipt]) -> Iterator[str]:
     """Compare unit receipts with their places, and what they say of files with these."""
-    stage = Stage(manifest["export"])
+    stage, inputs = Stage(manifest["export"]), dict[str, str]()
     names, there = {current_path(name): name for name in manifest["receipts"]}, set(out.files())
     for receipt in receipts:
         if receipt.stage is not stage or receipt.path not in names or receipt.ledger:
             yield f"{out.where(receipt.path)}: no receipt of a unit of {stage} by its stage, key or ledger"
+        receipt.check_facts(where=out.where(receipt.path))
+        for path, digest in receipt.inputs.items():
+            if inputs.setdefault(path, digest) != digest:
+                yield f"{out.where(receipt.path)}: its input {path} has another SHA-256 than in other unit receipts"
+        if receipt.outputs and not receipt.inputs:
+            yield f"{out.where(receipt.path)}: it has files, and no token shard that they were made from"
         for output in receipt.outputs:
             if output.path not in there or out.describe(output.path, rows=output.rows) != output:
                 yield f"{out.where(receipt.path)}: {output.path} has another size or SHA-256 than it says"
@@ -142,6 +148,10 @@ def _check_manifest(
     for name in sorted((made.keys() | manifest.keys()) - {"digest"}):
         if not same_json(made.get(name), manifest.get(name)):
             yield f"{out.where(MANIFEST)}: its {name} is not what {named} give"
+    facts_of = [fact for name in ("tokenizer", "dataset", "platform_vocab") for fact in manifest.get(name, {}).items()]
+    for name, digest in facts_of:
+        if name in ("digest", "receipt") and not (isinstance(digest, str) and HEX_DIGEST.fullmatch(digest)):
+            yield f"{out.where(MANIFEST)}: {digest!r} is no SHA-256"
     for size in (manifest["tokenizer"]["vocab_size"], manifest.get("platform_vocab", {}).get("size", 1)):
         if type(size) is not int or size < 1:
             yield f"{out.where(MANIFEST)}: {size!r} is no size of a vocabulary"

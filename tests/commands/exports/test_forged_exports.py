@@ -91,6 +91,28 @@ def edit_receipt(out, **totals):
     seal(path, receipt)
 
 
+def edit_inputs(change):
+    """Return a forgery of the inputs of a unit."""
+
+    def edit(out):
+        path = first(out, "**/_unit-*.json")
+        receipt = unsealed(path)
+        seal(path, {**receipt, "inputs": change(receipt["inputs"])})
+
+    return edit
+
+
+def edit_manifest(table, **facts):
+    """Return a forgery of a table of the manifest."""
+
+    def edit(out):
+        manifest = unsealed(out / "manifest.json")
+        manifest[table] |= facts
+        seal(out / "manifest.json", manifest)
+
+    return edit
+
+
 def table(change, **more):
     """Return a forgery of the sequences; the footer stays."""
 
@@ -129,6 +151,11 @@ FORGERIES = {
     "the type of ids": ("pairs", lambda out: flip(first(out, "shards/*.idx"), 17, 12)),
     "documents of a unit": ("pairs", lambda out: edit_receipt(out, documents=7)),
     "more totals": ("pairs", lambda out: edit_receipt(out, note="x")),
+    "units that differ on an input": ("bin", edit_inputs(lambda inputs: dict.fromkeys(inputs, "0" * 64))),
+    "an input without a digest": ("pairs", edit_inputs(lambda inputs: dict.fromkeys(inputs))),
+    "no input": ("sequences", edit_inputs(lambda inputs: {})),
+    "no digest of the tokenizer": ("bin", edit_manifest("tokenizer", digest=None)),
+    "no digest of the receipt": ("sequences", edit_manifest("dataset", receipt="")),
     "an id of a sequence": ("sequences", column("token_ids", first_changed(lambda ids: [65535, *ids[1:]]))),
     "a mask": ("sequences", column("loss_mask", first_changed(lambda mask: [not mask[0], *mask[1:]]))),
     "a start": ("sequences", column("starts", first_changed(lambda starts: [1, *starts[1:]]))),
@@ -157,12 +184,33 @@ def test_what_contradicts_itself_is_found_without_the_run(copy, name):
     assert verify(str(out)) != []
 
 
+TOTALS = {
+    "a number": ("bin", {"tokens": "7"}),
+    "a split": ("bin", {"split": "test"}),
+    "a digest": ("pairs", {"dataset_digest": None}),
+    "another digest": ("pairs", {"ids_sha256": 0}),
+    "a sum": ("sequences", {"documents_in": None}),
+}
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_a_unit_whose_totals_no_unit_has_is_made_again(run, copy, name):
+    kind, totals = TOTALS[name]
+    out = copy(kind)
+    before = {path: path.read_bytes() for path in out.rglob("*.json")}
+    edit_receipt(out, **totals)
+    program, model, flags, values = KINDS[kind]
+    given = {"--out": str(out), **values}
+    program.run(load_export_config(model, run=str(run.out), values=given, flags=flags), Reporters())
+    assert {path: path.read_bytes() for path in before} == before
+
+
 @pytest.mark.parametrize("kind", ["bin", "pairs", "sequences"])
 def test_the_inputs_of_each_unit_are_those_that_the_run_gives(run, copy, kind):
     out = copy(kind)
     for path in sorted(out.rglob("_unit-*.json")):
         receipt = unsealed(path)
-        receipt["inputs"] = dict(list(receipt["inputs"].items())[1:])
+        receipt["inputs"] = {f"{name}.old": digest for name, digest in receipt["inputs"].items()}
         seal(path, receipt)
     sign_again(out)
     found = [

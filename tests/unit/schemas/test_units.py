@@ -156,6 +156,12 @@ def test_what_was_altered_has_the_form_that_ingest_writes(altered, is_written):
     check_form(receipt, altered, is_written=is_written)
 
 
+@pytest.mark.parametrize("inputs", [{"a": None}, {"a": 1}, {"a": "0" * 63}, {"a": "G" * 64}])
+def test_inputs_have_digests(inputs):
+    with pytest.raises(IntegrityError, match="inputs: a digest is no SHA-256"):
+        UnitReceipt(stage=Stage.SCAN, key="0" * 64, outputs=(), totals={}, inputs=inputs).check_facts(where="a")
+
+
 @pytest.mark.parametrize(
     ("more", "is_written"),
     [

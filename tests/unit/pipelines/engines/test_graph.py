@@ -67,7 +67,7 @@ def test_units_bytes_and_times_are_metrics_of_the_pipeline(tmp_path):
     _ = pipeline | beam.Create([unit(number) for number in range(7)]) | RunFlow((run,))
     found = pipeline.run().metrics().query()
     counted = {(found.key.metric.namespace, found.key.metric.name): found.committed for found in found["counters"]}
-    own = {name: number for (namespace, name), number in counted.items() if namespace == "cppmill.shards"}
+    own = {name: number for (namespace, name), number in counted.items() if namespace == "cppmill.drift"}
     assert own == {"units": 7, "input-bytes": 7, "documents": 14, "tokens": 35}
     times = [found.committed.count for found in found["distributions"] if found.key.metric.name == "unit-milliseconds"]
     assert times == [7]

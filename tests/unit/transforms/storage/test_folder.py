@@ -19,7 +19,7 @@ from transforms.storage.folder import OutputFolder
 
 
 def a_unit(key="a" * 64):
-    return Unit(stage=Stage.SHARDS, key=key, num_bytes=3, label="unit", payload={})
+    return Unit(stage=Stage.DRIFT, key=key, num_bytes=3, label="unit", payload={})
 
 
 def test_a_published_file_is_described_truly(out):
@@ -79,7 +79,7 @@ def test_a_writer_that_fails_leaves_nothing(out):
 
 def test_a_receipt_counts_only_while_its_outputs_are_intact(out):
     output = out.publish_bytes("tokens/part-0.parquet", b"abc")
-    out.publish_receipt(UnitReceipt(stage=Stage.SHARDS, key=a_unit().key, outputs=(output,), totals={}))
+    out.publish_receipt(UnitReceipt(stage=Stage.DRIFT, key=a_unit().key, outputs=(output,), totals={}))
     assert out.find_receipt(a_unit()) is not None
     assert out.find_receipt(a_unit("b" * 64)) is None
     out.publish_bytes(output.path, b"abd")

@@ -33,7 +33,7 @@ def test_a_receipt_is_published_when_its_unit_is_done(tmp_path):
 def test_a_unit_whose_input_changed_meanwhile_is_run_again(tmp_path):
     settings = Settings(OutputFolder(tmp_path))
     changed = UnitReceipt(
-        stage=Stage.SHARDS, key=unit(1).key, outputs=(), totals={}, ledger={"documents": {"dead": {"changed": 1}}}
+        stage=Stage.DRIFT, key=unit(1).key, outputs=(), totals={}, ledger={"documents": {"dead": {"changed": 1}}}
     )
     settings.out.publish_receipt(changed)
     settings.out.withdraw([unit(1)])
