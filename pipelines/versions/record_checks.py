@@ -16,10 +16,10 @@ from pipelines.versions.changes import FinishedRun, find_changes
 from pipelines.versions.trend import compare_projects
 from schemas.digests import same_json
 from schemas.tables import PROJECT_SUMS, is_annotated
-from transforms.drift.record import DRIFT_FORMAT
+from transforms.drift.record import DRIFT_FORM, DRIFT_FORMAT
 from transforms.records.receipts import RECEIPT, find_intact_receipt
 from transforms.records.record import MALFORMED, malformed
-from transforms.records.trend import TREND_FORMAT, find_sums, is_other_tokenizer
+from transforms.records.trend import TREND_FORM, TREND_FORMAT, find_sums, is_other_tokenizer
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, DRIFT, TREND, Versions, is_before, store_of
 from transforms.storage.folder import OutputFolder, naming_damage
 from transforms.storage.footers import check_footer
@@ -50,6 +50,7 @@ _SAID: dict[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
 }
 """The format of each kind of record, and what it says of its version that the version's receipt says too."""
 
+_FORMS = {TREND: TREND_FORM, DRIFT: DRIFT_FORM}
 _KEYS: dict[str, set[str]] = {
     CHANGES: {"format", "version", "previous", "receipt", "documents", "bytes", "tokens", "shards", "ids"},
     TREND: {"format", "version", "previous", "time", "receipt", "documents", "bytes", "tokens", "tokenizer"}
@@ -78,7 +79,7 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
         named = (stranger for stranger in versions.folder.strangers(folder) if stranger.startswith(f"{folder}/{name}."))
         yield from (f"{versions.folder.where(stranger)}: not a file but a link or the like" for stranger in named)
     for folder, (record_format, read) in _SAID.items():
-        record = versions.read(folder, name, record_format)
+        record = versions.read(folder, name, record_format, _FORMS.get(folder))
         if record is None:
             continue
         try:

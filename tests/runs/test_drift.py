@@ -254,7 +254,7 @@ def test_a_record_of_another_layout_is_named(copied, cppmill, change):
     write_drift(Versions(str(copied.place)), record | change)
     done = cppmill("changes", copied.place, "--drift", check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert f"{copied.place}: not laid out as a record of a store" in done.stderr
+    assert f"{copied.place}/drift/v000003.json: not laid out as a record" in done.stderr
 
 
 @pytest.mark.parametrize(("least", "codes"), [(0, {"compression", "rare"}), (1 << 20, set())])

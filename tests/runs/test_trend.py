@@ -244,6 +244,11 @@ FORGED = {
     "changes key": ("changes", lambda record: record.update(author="x"), "it has the key 'author'"),
     "drift key": ("drift", lambda record: record.update(author="x"), "it has the key 'author'"),
     "changes form": ("changes", lambda record: record.update(bytes=5), "not laid out as a record"),
+    "trend without a time": ("trend", lambda record: record.pop("time"), "time is missing"),
+    "trend without its version": ("trend", lambda record: record.pop("version"), "version is missing"),
+    "trend without projects": ("trend", lambda record: record["projects"].pop("added"), "projects.added is missing"),
+    "drift without ids": ("drift", lambda record: record.pop("ids"), "ids is missing"),
+    "drift of text": ("drift", lambda record: record.update(new="x"), "new is of another type than dict"),
 }
 
 
@@ -415,6 +420,22 @@ def test_a_damaged_record_is_one_line_of_error(copied, cppmill):
     done = cppmill("changes", copied, "--trend", check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert f"{file}: its digest is" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("folder", "change", "message"),
+    [
+        ("trend", lambda record: record["ledger"]["documents"].pop("in"), "ledger.documents.in is missing"),
+        ("trend", lambda record: record["projects"].update(removed={}), "projects.removed.number is missing"),
+        ("drift", lambda record: record["after"].update(rare_share="x"), "after.rare_share is of another type"),
+    ],
+)
+def test_a_record_of_another_form_is_one_line_of_error(copied, cppmill, tmp_path, folder, change, message):
+    file = copied / folder / "v000002.json"
+    forge(file, change)
+    done = cppmill("report", copied, "--out", tmp_path / "page.html", check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert f"{file}: not laid out as a record (ValueError: {message}" in done.stderr
 
 
 def test_damaged_sums_are_named(copied):

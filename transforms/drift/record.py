@@ -27,6 +27,24 @@ from transforms.units.parts import write_rows
 
 DRIFT_FORMAT = "cppmill-drift-1"
 
+_NUMBER = (None, int, float)
+_AMOUNT = {
+    **dict.fromkeys(("documents", "bytes", "tokens"), int),
+    **dict.fromkeys(("bytes_per_token", "rare_share", "fixed_bytes_share"), _NUMBER),
+}
+_FAMILY = {"kind": str, "name": str, "hits": int, "documents": int}
+DRIFT_FORM: dict[str, Any] = {
+    **dict.fromkeys(("version", "receipt", "tokenizer"), str),
+    "reference": {"version": str},
+    "after": _AMOUNT,
+    **dict.fromkeys(("before", "new"), (None, _AMOUNT)),
+    "ids": {"died": (None, {"number": int, "named": [{"token": str}]})},
+    "families": (None, {"number": int, "named": [_FAMILY]}),
+    "proposals": (None, {"": int}),
+    "alerts": [{"message": str}],
+}
+"""What every record has, which commands read without looking whether it is there."""
+
 SHOWN = 20
 """How many projects, ids and families are named."""
 
@@ -121,7 +139,7 @@ def read_drift(versions: Versions, name: str) -> dict[str, Any] | None:
     Raises:
         IntegrityError: If it is not of this format.
     """
-    return versions.read(DRIFT, name, DRIFT_FORMAT)
+    return versions.read(DRIFT, name, DRIFT_FORMAT, DRIFT_FORM)
 
 
 def write_drift(versions: Versions, record: Mapping[str, Any]) -> None:

@@ -36,6 +36,7 @@ _SUMS = {"documents": "rows", "tokens": "tokens", "bytes": "bytes"}
 
 
 _COLUMNS = {**dict.fromkeys(("in", "kept", "empty", "duplicate"), int), "filtered": {"": int}, "dead": {"": int}}
+LEDGER_FORM = {"documents": _COLUMNS, "bytes": _COLUMNS}
 _FORM: dict[str, Any] = {
     "corpus": {"digest": str, "documents": int, "bytes": int},
     "tokenizer": {"digest": str, "revision": str, "vocab_size": int},
@@ -44,7 +45,7 @@ _FORM: dict[str, Any] = {
         "shards": [{"path": str, "sha256": str, "rows": int, "tokens": int, "bytes": int}],
     },
     "policy": {"bos": object, "eos": object},
-    "ledger": {"documents": _COLUMNS, "bytes": _COLUMNS},
+    "ledger": LEDGER_FORM,
     "configs": {"ingest": dict, "tokenize": dict},
     "code": {"": str},
     "files": {"": str},

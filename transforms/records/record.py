@@ -89,8 +89,9 @@ def check_form(value: Any, form: Any, *, place: str = "") -> None:  # noqa: ANN4
 
     Args:
         value: The value.
-        form: A type, which it must be, `object` for any; a dict, whose keys it must have; or a list of one form, that
-            of its items. The key `""` is the form of all values of an object.
+        form: A type, which it must be, `object` for any; a dict, whose keys it must have; a list of one form, that of
+            its items; or a tuple of forms of several types, of which it must have one, such as `(None, str)`. The key
+            `""` is the form of all values of an object.
         place: Where the value is, for messages.
 
     Raises:
@@ -102,6 +103,8 @@ def check_form(value: Any, form: Any, *, place: str = "") -> None:  # noqa: ANN4
         Traceback (most recent call last):
         ValueError: shards[0].rows is of another type than int
     """
+    if isinstance(form, tuple):
+        form = next((one for one in form if type(value) in (one, type(one))), form[-1])
     expected = form if isinstance(form, type) else type(form)
     found = type(value)  # not isinstance: for Python, true is a whole number
     if found is not expected and form is not object:

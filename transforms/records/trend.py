@@ -21,10 +21,21 @@ import pyarrow.parquet as pq
 from schemas.errors import ConfigError, IntegrityError
 from schemas.reasons import REASONS, Column
 from schemas.tables import PROJECT_SUMS
-from transforms.records.receipts import find_intact_receipt
+from transforms.records.receipts import LEDGER_FORM, find_intact_receipt
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, TREND, Versions
 
 TREND_FORMAT = "cppmill-trend-1"
+
+_SOME_PROJECTS = (None, {"number": int, "named": [str]})
+TREND_FORM: dict[str, Any] = {
+    **dict.fromkeys(("version", "receipt", "tokenizer"), str),
+    **dict.fromkeys(("documents", "bytes", "tokens"), int),
+    **dict.fromkeys(("previous", "time"), (None, str)),
+    "is_other_tokenizer": bool,
+    "ledger": (None, LEDGER_FORM),
+    "projects": (None, {"number": int, "added": _SOME_PROJECTS, "removed": _SOME_PROJECTS}),
+}
+"""What every record has, which commands read without looking whether it is there."""
 
 SHOWN_VERSIONS = 200
 """How many versions a trend has at most: the newest."""
@@ -138,7 +149,7 @@ def read_trend(place: str) -> Trend:
 
 def find_facts(versions: Versions, name: str) -> VersionFacts | None:
     """Return what is known of a version: what was recorded, else what receipt and changes say; None if nothing is."""
-    record = versions.read(TREND, name, TREND_FORMAT)
+    record = versions.read(TREND, name, TREND_FORMAT, TREND_FORM)
     if record is not None:
         return VersionFacts.from_json(record)
     changes = versions.read(CHANGES, name, CHANGES_FORMAT)

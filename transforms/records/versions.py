@@ -28,7 +28,7 @@ from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, UNITS, Stage, UnitReceipt, is_sealed, is_unit_receipt
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
-from transforms.records.record import read_record
+from transforms.records.record import check_form, read_record, reads_record
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import CACHE, OutputFolder
 
@@ -169,8 +169,16 @@ class Versions:
         """Return the output folder of a version."""
         return OutputFolder(f"{self.folder.root}/{VERSIONS}/{name}")
 
-    def read(self, folder: str, name: str, record_format: str) -> dict[str, Any] | None:
+    def read(
+        self, folder: str, name: str, record_format: str, form: Mapping[str, Any] | None = None
+    ) -> dict[str, Any] | None:
         """Return what was recorded of a version in `CHANGES`, `TREND` or `DRIFT`; None if nothing was.
+
+        Args:
+            folder: One of these.
+            name: The version.
+            record_format: The format that the record must have.
+            form: What it must have, for `check_form`.
 
         Raises:
             IntegrityError: If the record is not of this format or of another version, or was changed; older ones have
@@ -189,6 +197,9 @@ class Versions:
                 )
         if record is not None and (version := record.get("version", name)) != name:
             raise IntegrityError(f"{self.folder.where(file)}: it is of {version}; {advice}")
+        if record is not None:
+            with reads_record(self.folder.where(file), kind="record"):
+                check_form(record, form or {})
         return record
 
     def write_record(self, folder: str, name: str, record: Mapping[str, Any]) -> None:
