@@ -76,6 +76,9 @@ _UNIT_TOTALS = {
 }
 """The keys of the totals of unit receipts; those of ingest are derived again."""
 
+_ALWAYS_NAMED = {"cppmill", "cppmill-core"}
+"""What every receipt has versions of."""
+
 _OPTION_OF: dict[str, str] = {
     Filtered.SAMPLE: "sample",
     Filtered.LIMIT: "limit",
@@ -134,7 +137,7 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
     paths = [line["path"] for line in receipt["dataset"]["shards"]]
     if paths != sorted(paths):
         yield f"{where}: its shards are not in the order of their paths"
-    if not names_versions(receipt["code"]):
+    if not names_versions(receipt["code"]) or not receipt["code"].keys() >= _ALWAYS_NAMED:
         yield f"{where}: its code is no list of versions"
     for stage, totals in _UNIT_TOTALS.items():
         for unit in run.by_stage[stage]:

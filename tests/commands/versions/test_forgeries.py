@@ -184,6 +184,10 @@ FORGERIES = {
     "revision": (receipt(tokenizer={"revision": "9.9"}), "the revision is unreleased"),
     "tokenizer of others": (receipt(tokenizer={"kept": True}), "it says that the tokenizer is of"),
     "platform vocabulary": (receipt(platform_vocab={"digest": "0" * 64}), "platform_vocab.json: its digest"),
+    "no version of cppmill": (
+        lambda out: rewrite(out / "receipt.json", lambda value: value["code"].pop("cppmill")),
+        "its code is no list of versions",
+    ),
     "control text": (unit("tokens", lambda value: value["totals"].update(control_text={"<EOS>": 3})), "control_text"),
     "inputs of a token shard": (unit("tokens", other_inputs), "its input documents/part"),
     "inputs of a proof": (unit("proofs", other_inputs), "its input"),
