@@ -115,6 +115,15 @@ class Unit:
         """The path of its receipt, relative to OUT."""
         return unit_receipt_path(self.stage, self.key)
 
+    @property
+    def planned_inputs(self) -> dict[str, str] | None:
+        """SHA-256 of the files that its receipt must name as inputs, by path; None if its payload does not say."""
+        if self.stage in (Stage.SHARDS, Stage.SEQUENCES):
+            shards = self.payload.get("shards") or [part["shard"] for part in self.payload.get("parts", ())]
+            return {shard["path"]: shard["sha256"] for shard in shards} or None
+        planned = self.payload.get("inputs")
+        return planned if isinstance(planned, dict) else None
+
     def to_bytes(self) -> bytes:
         """Return the unit as JSON bytes; surrogate escapes in paths survive."""
         return json.dumps(vars(self), sort_keys=True).encode("ascii")

@@ -238,17 +238,11 @@ def _check_made(
         kind.check_totals(source, kind.sum_totals(receipts), out.root)
         by_key = {receipt.key: receipt for receipt in receipts}
         for unit in units:
-            if not same_json(by_key[unit.key].inputs, _inputs(unit)):
+            if not same_json(by_key[unit.key].inputs, unit.planned_inputs):
                 yield f"{out.where(by_key[unit.key].path)}: its inputs are not those that the run gives"
         for number in choose_share([unit.key for unit in units], share):
             unit = units[number]
             yield from _compare(out, folder, by_key[unit.key], make(unit), manifest["code"])
-
-
-def _inputs(unit: Unit) -> dict[str, str]:
-    """Return the SHA-256 of the token shards that a planned unit reads, by path."""
-    shards = unit.payload.get("shards") or [part["shard"] for part in unit.payload["parts"]]
-    return {shard["path"]: shard["sha256"] for shard in shards}
 
 
 def _compare(

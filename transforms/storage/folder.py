@@ -235,11 +235,11 @@ class OutputFolder:
         receipt.check_facts(where=where)
         if (receipt.stage, receipt.key) != (unit.stage, unit.key):
             raise IntegrityError(f"{where}: it is the receipt of the {receipt.stage} unit {receipt.key}")
-        planned = unit.payload.get("inputs")
+        planned = unit.planned_inputs
         # By content: the same shard of another unit has another name, and its own unit need not run again. Receipts
         # of older versions may have no inputs.
         has_inputs = bool(receipt.inputs) or is_sealed(data)
-        if isinstance(planned, dict) and has_inputs and set(receipt.inputs.values()) != set(planned.values()):
+        if planned is not None and has_inputs and set(receipt.inputs.values()) != set(planned.values()):
             raise IntegrityError(f"{where}: its inputs are {receipt.inputs}, the unit is planned for {planned}")
         return receipt
 
