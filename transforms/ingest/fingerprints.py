@@ -30,7 +30,7 @@ from transforms.ingest.minhash import NAME, SignatureWriter, finds_near_duplicat
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
 from transforms.sources.license_files import LICENSE_FILES
-from transforms.sources.listing import count_changed
+from transforms.sources.listing import count_changed, file_clock
 from transforms.sources.readers import read_batches
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import fixed_row_groups
@@ -114,16 +114,17 @@ def fingerprint_unit(
         return fingerprints_name(unit.key) if known else None
 
     def make(unit: Unit) -> str:
-        name = fingerprints_name(unit.key)
+        name, began = fingerprints_name(unit.key), file_clock(out.temporary)
         keep = filters.reads_text or finds_near_duplicates(options) or options.alters_content
         keep = keep or options.find_licenses is not None
         documents = redacted(read_batches(unit, options, keep=keep, threads=threads), options)
         documents = licensed(documents, unit, options)
+        write = partial(_write, unit=unit, began=began, documents=documents, filters=filters, options=options)
         if finds_near_duplicates(options):
-            signed = partial(_write_signed, unit=unit, documents=documents, filters=filters, out=out, options=options)
+            signed = partial(_write_signed, unit=unit, write=write, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)
         else:
-            out.publish(name, lambda path: _write(path, unit, documents, filters, options))
+            out.publish(name, write)
         return name
 
     return count_unit(run_once(unit, out, find=find, make=make), "read")
@@ -202,29 +203,25 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _write_signed(
-    path: Path,
-    unit: Unit,
-    documents: Iterator[pa.RecordBatch],
-    filters: ContentFilter,
-    out: OutputFolder,
-    options: IngestOptions,
+    path: Path, *, unit: Unit, write: Callable[..., int], out: OutputFolder, options: IngestOptions
 ) -> int:
     """Publish the fingerprints of a unit's documents, and write their signatures."""
-    name = fingerprints_name(unit.key)
     with SignatureWriter(path, signatures_name(unit.key, options), options) as signatures:
-        out.publish(name, lambda fingerprints: _write(fingerprints, unit, documents, filters, options, signatures))
+        out.publish(fingerprints_name(unit.key), partial(write, signatures=signatures))
     return signatures.count
 
 
 def _write(
     path: Path,
+    *,
     unit: Unit,
+    began: int,
     documents: Iterator[pa.RecordBatch],
     filters: ContentFilter,
     options: IngestOptions,
     signatures: SignatureWriter | None = None,
 ) -> int:
-    """Write the fingerprints of a unit's documents, and sign those that pass."""
+    """Write the fingerprints of a unit's documents, read from a moment on, and sign those that pass."""
     badly_sent, is_sent = 0, is_remote(unit.payload["root"])
 
     def fingerprints() -> Iterator[pa.RecordBatch]:
@@ -238,9 +235,10 @@ def _write(
             first += rows.num_rows
             yield rows
 
-    digest, count = write_fingerprints(
-        path, fingerprints_name(unit.key), fingerprints(), options, lambda: badly_sent + _count_changed(unit)
-    )
+    def again() -> int:
+        return badly_sent + _count_changed(unit, began)
+
+    digest, count = write_fingerprints(path, fingerprints_name(unit.key), fingerprints(), options, again)
     if signatures:
         signatures.finish(digest)
     return count
@@ -251,11 +249,11 @@ def _count(rows: pa.RecordBatch, reasons: Iterable[Dead]) -> int:
     return sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in reasons)
 
 
-def _count_changed(unit: Unit) -> int:
-    """Return how many files that were read for a unit are not what was listed."""
+def _count_changed(unit: Unit, began: int) -> int:
+    """Return how many files that were read for a unit, from a moment on, are not what was listed."""
     payload = unit.payload
     read = [(path, num_bytes, version) for path, num_bytes, version, reason in payload["inputs"] if not reason]
-    return count_changed(payload["root"], [*read, *payload.get(LICENSE_FILES, ())])
+    return count_changed(payload["root"], [*read, *payload.get(LICENSE_FILES, ())], began)
 
 
 def write_fingerprints(

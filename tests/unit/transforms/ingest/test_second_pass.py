@@ -22,9 +22,10 @@ import pytest
 from schemas.options import IngestOptions
 from schemas.tables import DOCUMENTS, REJECTS
 from tests.stores import new_prefix
-from transforms.ingest import document_shards, input_units
+from transforms.ingest import document_shards, fingerprints, input_units
 from transforms.ingest.fingerprints import find_digest
 from transforms.ingest.second_pass import WriteSettings, ingest_unit
+from transforms.sources.readers import read_batches
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
 from transforms.units.execution import run_unit
@@ -150,6 +151,33 @@ def test_a_file_that_cannot_be_read_is_dead_with_its_listed_size(
     assert ("p/a.cpp", "dead", reason) in result.rejects
     assert result.ledger.num_bytes.dead == {reason: len(CORPUS["p/a.cpp"])}
     assert result.ledger.documents.kept == 2
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.h"])
+def test_a_file_that_was_away_only_while_it_was_read_is_read_again(
+    name: str, tmp_path: Path, archives: Any, run_ingest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, moved = tmp_path / "in", tmp_path / "moved"
+    folder.mkdir()
+    path = folder / name
+    before, meanwhile = (archives.tar([("m.h", text)]) if name == "a.tar" else text for text in (b"int a;", b"int b;"))
+    (folder / "other.h").write_bytes(b"int other;\n")
+    path.write_bytes(before)
+    times = path.stat()
+
+    def read_another(*arguments: Any, **options: Any) -> Any:
+        path.rename(moved)
+        path.write_bytes(meanwhile)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        yield from read_batches(*arguments, **options)
+        moved.replace(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprints, "read_batches", read_another)
+        run_ingest([folder], OutputFolder(tmp_path / "out"))
+    again, fresh = (run_ingest([folder], OutputFolder(tmp_path / out)) for out in ("out", "fresh"))
+    assert [unit.key for unit in again.units] == [unit.key for unit in fresh.units]
+    assert again.ledger == fresh.ledger
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.h", "LICENSE"])
