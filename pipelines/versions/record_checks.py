@@ -27,9 +27,10 @@ from transforms.tokens.project_sums import read_project_sums
 
 _TOTALS = ("documents", "bytes", "tokens")
 
-_SAID: dict[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+_SAID: dict[str, tuple[str, Mapping[str, Any] | None, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     CHANGES: (
         CHANGES_FORMAT,
+        None,
         lambda record: {
             "receipt": record["receipt"]["after"],
             "tokenizer": record["ids"]["tokenizer"]["after"],
@@ -38,19 +39,20 @@ _SAID: dict[str, tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     ),
     TREND: (
         TREND_FORMAT,
+        TREND_FORM,
         lambda record: {name: record[name] for name in ("receipt", "tokenizer", "ledger", *_TOTALS)},
     ),
     DRIFT: (
         DRIFT_FORMAT,
+        DRIFT_FORM,
         lambda record: {
             **{name: record[name] for name in ("receipt", "tokenizer")},
             **{name: record["after"][name] for name in _TOTALS},
         },
     ),
 }
-"""The format of each kind of record, and what it says of its version that the version's receipt says too."""
+"""The format and form of each kind of record, and what it says of its version that the version's receipt says too."""
 
-_FORMS = {TREND: TREND_FORM, DRIFT: DRIFT_FORM}
 _KEYS: dict[str, set[str]] = {
     CHANGES: {"format", "version", "previous", "receipt", "documents", "bytes", "tokens", "shards", "ids"},
     TREND: {"format", "version", "previous", "time", "receipt", "documents", "bytes", "tokens", "tokenizer"}
@@ -78,8 +80,8 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
     for folder in _SAID:
         named = (stranger for stranger in versions.folder.strangers(folder) if stranger.startswith(f"{folder}/{name}."))
         yield from (f"{versions.folder.where(stranger)}: not a file but a link or the like" for stranger in named)
-    for folder, (record_format, read) in _SAID.items():
-        record = versions.read(folder, name, record_format, _FORMS.get(folder))
+    for folder, (record_format, form, read) in _SAID.items():
+        record = versions.read(folder, name, record_format, form)
         if record is None:
             continue
         try:

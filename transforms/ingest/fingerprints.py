@@ -29,8 +29,8 @@ from transforms.ingest.found_licenses import licensed
 from transforms.ingest.minhash import NAME, SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
+from transforms.sources.files import count_changed, file_clock
 from transforms.sources.license_files import LICENSE_FILES
-from transforms.sources.listing import count_changed, file_clock
 from transforms.sources.readers import read_batches
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import fixed_row_groups
