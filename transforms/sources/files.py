@@ -80,6 +80,14 @@ def read_piece(file: BinaryIO, num_bytes: int) -> bytes:
         raise DamageError(*os_error_reason(error)) from error
 
 
+def local_version(modified: int, changed: int) -> str:
+    """Return the version of a local file: its times of modification and of change, in nanoseconds since 1970.
+
+    Programs can set the first one, so that other content has it too, but not the second one, which the system notes.
+    """
+    return f"{modified}.{changed}"
+
+
 def file_clock(folder: Path) -> int:
     """Return a moment, in nanoseconds since 1970, before which the system says that all happened to files till now.
 
@@ -97,8 +105,8 @@ def file_clock(folder: Path) -> int:
 def count_changed(root: str, files: Iterable[tuple[str, int, str]], since: int) -> int:
     """Return how many files, given as path, size and version, are not what was listed, or may not be read.
 
-    A file that was moved away and back has its old size and time, but the system notes when it was moved. What a store
-    gives under one version stays the same, so only local files are looked at.
+    A change within the moments that the system notes alike leaves the version of a file as it was. What a store gives
+    under one version stays the same, so only local files are looked at.
 
     Args:
         root: The folder.
@@ -115,5 +123,5 @@ def _is_as_listed(path: str, num_bytes: int, version: str, since: int) -> bool:
         found = os.lstat(path)
     except OSError:
         return False
-    is_listed = (found.st_size, str(found.st_mtime_ns)) == (num_bytes, version)
+    is_listed = (found.st_size, local_version(found.st_mtime_ns, found.st_ctime_ns)) == (num_bytes, version)
     return is_listed and found.st_ctime_ns < since and os.access(path, os.R_OK)

@@ -37,6 +37,8 @@ pub struct Entry {
     pub num_bytes: u64,
     /// Time of modification of a file, in nanoseconds.
     pub modified_ns: i64,
+    /// When the system last noted a change to a file, its name or permissions, in nanoseconds; no program can set it.
+    pub changed_ns: i64,
     /// The number of the error that looking at it gave, 0 for none.
     pub error: i32,
 }
@@ -66,7 +68,7 @@ fn entries(folder: &OsStr) -> io::Result<Vec<Entry>> {
 
 /// Returns an entry with what is known of it; only of a file the operating system is asked for more.
 fn look_at(entry: &DirEntry) -> Entry {
-    let plain = |kind| Entry { name: entry.file_name(), kind, num_bytes: 0, modified_ns: 0, error: 0 };
+    let plain = |kind| Entry { name: entry.file_name(), kind, num_bytes: 0, modified_ns: 0, changed_ns: 0, error: 0 };
     let found = entry.file_type().and_then(|kind| match kind {
         kind if kind.is_symlink() => Ok(plain(EntryKind::Link)),
         kind if kind.is_dir() => Ok(plain(EntryKind::Folder)),
@@ -74,6 +76,7 @@ fn look_at(entry: &DirEntry) -> Entry {
         _ => entry.metadata().map(|status| Entry {
             num_bytes: status.len(),
             modified_ns: status.mtime() * NANOSECONDS + status.mtime_nsec(),
+            changed_ns: status.ctime() * NANOSECONDS + status.ctime_nsec(),
             ..plain(EntryKind::File)
         }),
     });

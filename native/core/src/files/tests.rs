@@ -204,7 +204,15 @@ fn folders_are_listed_without_following_links_the_same_on_any_number_of_threads(
                 entries.map(|entries| {
                     let mut entries: Vec<_> = entries
                         .into_iter()
-                        .map(|entry| (entry.name, entry.kind, entry.num_bytes, entry.modified_ns > 0, entry.error))
+                        .map(|entry| {
+                            (
+                                entry.name,
+                                entry.kind,
+                                entry.num_bytes,
+                                entry.modified_ns.min(entry.changed_ns) > 0,
+                                entry.error,
+                            )
+                        })
                         .collect();
                     entries.sort();
                     entries

@@ -153,6 +153,21 @@ def test_a_file_that_cannot_be_read_is_dead_with_its_listed_size(
     assert result.ledger.documents.kept == 2
 
 
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_other_content_of_the_same_size_and_time_is_read(is_renamed: bool, tmp_path: Path, run_ingest: Any) -> None:
+    path, other = tmp_path / "in/a.h", tmp_path / "other"
+    path.parent.mkdir()
+    path.write_bytes(b"int a;\n")
+    times = path.stat()
+    run_ingest([path.parent], OutputFolder(tmp_path / "out"))
+    (other if is_renamed else path).write_bytes(b"int b;\n")
+    os.utime(other if is_renamed else path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    if is_renamed:
+        other.rename(path)
+    again, fresh = (run_ingest([path.parent], OutputFolder(tmp_path / out)) for out in ("out", "fresh"))
+    assert [unit.key for unit in again.units] == [unit.key for unit in fresh.units]
+
+
 @pytest.mark.parametrize("name", ["a.tar", "a.h"])
 def test_a_file_that_was_away_only_while_it_was_read_is_read_again(
     name: str, tmp_path: Path, archives: Any, run_ingest: Any, monkeypatch: pytest.MonkeyPatch
