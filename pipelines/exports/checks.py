@@ -170,8 +170,8 @@ def _check_shards(
     )
     if add_digests(receipt.totals["dataset_digest"] for receipt in receipts) != manifest["dataset"]["digest"]:
         yield f"{out.where(MANIFEST)}: the digests of its files do not sum to that of the dataset"
-    yield from _problems([partial(shard_checks.check_files, receipts, facts)])
-    yield from _problems(partial(shard_checks.check_unit, receipt, facts) for receipt in receipts)
+    misnamed = list(_problems([partial(shard_checks.check_files, receipts, facts)]))
+    yield from misnamed or _problems(partial(shard_checks.check_unit, receipt, facts) for receipt in receipts)
 
 
 def _check_sequences(

@@ -35,11 +35,14 @@ pub struct Files<'a> {
 /// A file that is too large has no digest and no error.
 ///
 /// # Errors
-/// `Invalid` for columns of other types, with nulls or of unequal lengths, or sizes beyond any memory; `Io` if the
+/// `Invalid` for columns of other types, with nulls or of unequal lengths, or, with `keep`, sizes beyond the memory; `Io` if the
 /// threads cannot be started; `Stopped` if `stop` is set.
 pub fn read_files(files: &Files<'_>, keep: bool, threads: usize, stop: &Stop) -> Result<RecordBatch> {
     let paths = full_paths(files)?;
     let sizes = listed_sizes(files, paths.len())?;
+    if keep {
+        check_memory(&sizes)?;
+    }
     let pool = thread_pool(threads.clamp(1, paths.len().max(1)))?;
     let (found, content) = pool
         .install(|| if keep { keep_all(files, &paths, &sizes, stop) } else { (digest_all(files, &paths, stop), None) });
@@ -63,9 +66,13 @@ fn listed_sizes(files: &Files<'_>, rows: usize) -> Result<Vec<usize>> {
         )));
     }
     let sizes = sizes.as_primitive::<UInt64Type>().values().iter();
-    let sizes: Vec<usize> = sizes.map(|&size| if size > files.max_bytes { 0 } else { size as usize }).collect();
-    let total = sizes.iter().try_fold(0_isize, |total, &size| total.checked_add_unsigned(size));
-    total.map(|_| sizes).ok_or_else(|| Error::invalid("num_bytes adds up to more than any memory has"))
+    Ok(sizes.map(|&size| if size > files.max_bytes { 0 } else { size as usize }).collect())
+}
+
+fn check_memory(sizes: &[usize]) -> Result<()> {
+    let total = sizes.iter().try_fold(0_usize, |total, &size| total.checked_add(size));
+    let is_there = total.is_some_and(|total| Vec::<u8>::new().try_reserve_exact(total).is_ok());
+    if is_there { Ok(()) } else { Err(Error::invalid("num_bytes adds up to more memory than there is")) }
 }
 
 fn digest_all(files: &Files<'_>, paths: &[Vec<u8>], stop: &Stop) -> Vec<Found> {

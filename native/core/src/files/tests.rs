@@ -165,13 +165,13 @@ fn columns_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn listed_sizes_beyond_any_memory_are_refused() {
+fn listed_sizes_beyond_the_memory_are_refused() {
     let paths = BinaryArray::from_iter_values(["x", "y"]);
-    for sizes in [[u64::MAX, 0], [1 << 62, 1 << 62], [1 << 63, 1 << 63]] {
+    for sizes in [[u64::MAX, 0], [1 << 62, 1 << 62], [1 << 63, 1 << 63], [1 << 47, 1]] {
         let num_bytes = UInt64Array::from(sizes.to_vec());
         let files = Files { root: b"/", paths: &paths, num_bytes: &num_bytes, max_bytes: u64::MAX };
         let error = read_files(&files, true, 1, &Stop::default()).err().map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some("num_bytes adds up to more than any memory has"));
+        assert_eq!(error.as_deref(), Some("num_bytes adds up to more memory than there is"));
     }
 }
 
