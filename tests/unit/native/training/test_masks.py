@@ -183,6 +183,17 @@ def test_what_was_not_masked_has_no_receipt(tmp_path: Path) -> None:
         make_mask_receipt(tmp_path, HARD, STAMP, base=base)
 
 
+def test_rows_of_another_type_are_not_frozen_though_their_bytes_are_the_same(tmp_path: Path) -> None:
+    base = save(tmp_path / "base.safetensors", dtype=np.float16)
+    tuned = save(tmp_path / "tuned.safetensors", SOFT, LEARNED, np.float16)
+    tensors = safetensors.numpy.load_file(tuned)
+    tensors |= {name: tensors[name].view(np.int16) for name in ("lm_head.weight", "model.embed_tokens.weight")}
+    safetensors.numpy.save_file(tensors, tuned)
+    stamp(tuned, STAMP)
+    with pytest.raises(cppmill_core.VocabularyError, match=r"frozen rows of .* differ .*in value or in type"):
+        make_mask_receipt(tuned, SOFT, STAMP, base=base)
+
+
 def rename(path: Path, old: str, new: str) -> None:
     tensors = safetensors.numpy.load_file(path)
     tensors[new] = tensors.pop(old)

@@ -147,11 +147,12 @@ def _prove_frozen(files: Sequence[Path], base: Sequence[Path], mask: Mask) -> di
             f"{files[0]}: other embedding and output layers than {base[0]}: missing are {missing}, additional are "
             f"{added}, so not all frozen rows can be compared; save both checkpoints with the same names"
         )
-    moved = [name for name, digest in found.items() if before[name] != digest]
+    types = [dict(_layer_types(part)) for part in (files, base)]
+    moved = [name for name in found if (before[name], types[1][name]) != (found[name], types[0][name])]
     if moved:
         raise VocabularyError(
-            f"{files[0]}: frozen rows of {', '.join(moved)} differ from those of {base[0]}; freeze them with "
-            "torch_masks.freeze_rows"
+            f"{files[0]}: frozen rows of {', '.join(moved)} differ from those of {base[0]}, in value or in type; freeze "
+            "them with torch_masks.freeze_rows, and save both checkpoints with the same types"
         )
     if not found:
         raise VocabularyError(f"{files[0]}: no embedding or output layer by a usual name, so no rows to compare")
@@ -166,6 +167,13 @@ def _digest_rows(files: Sequence[Path], ids: Sequence[int]) -> dict[str, str]:
                 raise VocabularyError(f"{path}: {name} is in another file of the checkpoint too; remove one of them")
             found[name] = hashlib.sha256(rows[list(ids)].tobytes()).hexdigest()
     return found
+
+
+def _layer_types(files: Sequence[Path]) -> Iterator[tuple[str, Any]]:
+    """Yield the type of each embedding and output layer: the same bytes are other numbers of another type."""
+    for _, name, _, tensor in _tensors(files):
+        if is_embedding(name, tensor["shape"]):
+            yield name, tensor["dtype"]
 
 
 def _as_type(values: npt.NDArray[np.float32], dtype: str) -> bytes:
