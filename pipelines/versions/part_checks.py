@@ -46,8 +46,9 @@ def check_parts(run: RunUnits) -> Iterator[str]:
 def _read_shard(run: RunUnits, unit: UnitReceipt) -> pa.Table | None:
     """Return projects and sizes of the documents of a unit; None if it has no shard, or none in the run any more."""
     found = []
-    for name in unit.inputs:
-        if name not in run.documents:
+    for counted, digest in unit.inputs.items():
+        name = run.find_documents(counted, digest)
+        if name is None:
             return None
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
             found.append(table.read(["project", "num_bytes"], use_threads=False))
@@ -116,8 +117,8 @@ def check_recounted(
 
 def _recount(unit: UnitReceipt, run: RunUnits, config: str) -> list[str]:
     scanner = cppmill_core.Scanner(config, 1, memory_bytes=1 << 30, spill_dir=run.out.temporary)
-    (shard,) = unit.inputs
-    with run.out.open_local(shard) as path:
+    ((counted, digest),) = unit.inputs.items()
+    with run.out.open_local(run.find_documents(counted, digest) or counted) as path:
         for batch in read_documents([path], read_ahead=False):
             scanner.add(batch)
     return [problem for name, found in scanner.finish().items() for problem in _compare(run, unit, Family(name), found)]

@@ -4,8 +4,10 @@ import json
 import re
 import shutil
 
+import cppmill_core
 import pytest
 
+from pipelines.engines.worker_check import check_workers
 from pipelines.tokenizers.vocab import diff
 
 NEW = b"".join(b"int frobnicate_widget_%d(WidgetFactoryBase* widget_factory_base);\n" % number for number in range(400))
@@ -45,6 +47,18 @@ def test_new_sources_are_tokenized_with_the_tokenizer_that_stands(grown, cppmill
     again = cppmill(*grown.command)
     assert grown.tree() == tree
     assert "no id" not in again.stderr
+
+
+def test_a_tokenizer_that_an_earlier_version_built_of_the_same_documents_is_verified(copied_run, cppmill, monkeypatch):
+    """The documents shards get names of the present version; the counts name those of the earlier one."""
+    shards = set(copied_run.receipt["files"])
+    monkeypatch.setattr(cppmill_core, "__version__", "9.9.9")
+    monkeypatch.setattr(check_workers, "__defaults__", ("9.9.9",))
+    assert cppmill(*copied_run.command).returncode == 0
+    assert not {name for name in shards & set(copied_run.receipt["files"]) if name.startswith("documents/")}
+    assert "kept" not in copied_run.receipt["tokenizer"]
+    done = cppmill("verify", copied_run.out, "--reencode", "1")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_plan_says_beforehand_that_the_tokenizer_is_kept(grown, cppmill):

@@ -66,6 +66,17 @@ class RunUnits:
         return {name: digest for name, digest in self.files.items() if name.startswith(DOCUMENTS_PREFIX)}
 
     @cached_property
+    def _documents_by_digest(self) -> dict[str, str]:
+        return {digest: name for name, digest in self.documents.items()}
+
+    def find_documents(self, name: str, digest: str) -> str | None:
+        """Return where a documents shard is that was counted; None if it is gone.
+
+        A tokenizer that an earlier version built is kept, and with it the names that shards of these bytes had then.
+        """
+        return name if self.documents.get(name) == digest else self._documents_by_digest.get(digest)
+
+    @cached_property
     def tokenize_units(self) -> dict[str, UnitReceipt]:
         """The unit receipts of the token shards, by key."""
         return {unit.key: unit for unit in self.by_stage[Stage.TOKENIZE]}
@@ -125,7 +136,8 @@ def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]
             yield f"{where}: {output.path} has {found.num_bytes} bytes and {rows} rows, it says {said}"
     of_others = stage is Stage.SCAN and run.receipt["tokenizer"].get("kept")
     for name, digest in unit.inputs.items():
-        if run.files.get(name, digest if of_others else None) != digest:
+        is_elsewhere = of_others or (stage is Stage.SCAN and run.find_documents(name, digest))
+        if run.files.get(name, digest if is_elsewhere else None) != digest:
             yield f"{where}: its input {name} has another SHA-256 in the receipt, or is not named there"
 
 
