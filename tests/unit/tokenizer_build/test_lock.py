@@ -326,6 +326,20 @@ def test_a_release_that_was_interrupted_between_the_two_files_is_repeated(
     assert (tiny_vocabulary / "releases.lock").read_bytes() == after
 
 
+def test_a_line_that_only_claims_to_be_of_an_interrupted_release_is_refused(
+    tiny_vocabulary: Path, tmp_path: Path
+) -> None:
+    lock, two = tiny_vocabulary / "ids.lock", write_manifest(tmp_path / "two", {64: "auto", 65: "const"})
+    release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "1.0")
+    lock.write_text(f'{lock.read_text()}"gone"\t66\t2.0\n')
+    before = (tiny_vocabulary / "releases.lock").read_bytes()
+    with pytest.raises(
+        VocabularyConfigError, match="'gone' = 66 is of '2.0', and no fixed token of .*two; release the"
+    ):
+        release_vocabulary(tiny_vocabulary, two, "2.0")
+    assert (tiny_vocabulary / "releases.lock").read_bytes() == before
+
+
 RELEASES = {
     "the comment of the last": lambda lines: lines[:-1],
     "the comment of the first, behind that of the last": lambda lines: [lines[0], lines[2], lines[3], lines[1]],
