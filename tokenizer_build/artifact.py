@@ -28,7 +28,7 @@ from schemas.options import HfTemplate
 from tokenizer_build.bands import Strength, reserved_name
 from tokenizer_build.layout import LEARNED, Slot, Slots
 from tokenizer_build.templates import Json, apply_template
-from tokenizer_build.vocabulary import VOCABULARY_JSON
+from tokenizer_build.vocabulary import VOCABULARY_JSON, read_vocabulary
 
 TOKENIZER_JSON = "tokenizer.json"
 MANIFEST_JSON = "manifest.json"
@@ -157,6 +157,12 @@ def _find_foreign_contents(folder: Path, tokenizer: AnyTokenizer) -> Iterator[tu
     recorded = folder / VOCABULARY_JSON
     if recorded.is_file() and sha256_file(recorded) != manifest.get("vocabulary", {}).get("digest"):
         yield VOCABULARY_JSON, "not the vocabulary that the manifest records"
+    elif recorded.is_file():
+        named = read_vocabulary(folder).by_token
+        other = [row for row in manifest["tokens"] if row["token"] not in named or named[row["token"]].id != row["id"]]
+        yield from (
+            (VOCABULARY_JSON, f"it has no {row['token']!r} with the manifest's id {row['id']}") for row in other[:1]
+        )
 
 
 def _sorted_json(value: Json) -> str:

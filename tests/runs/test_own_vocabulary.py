@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from schemas.digests import sha256_file
+from tests.signing import rewrite
 from tokenizer_build.vocabulary import read_vocabulary
 
 
@@ -158,6 +160,25 @@ def test_a_verified_run_whose_release_was_changed_is_found(team, cppmill):
     path = team / "out/tokenizer/releases.lock"
     path.write_text(path.read_text().replace("1.0", "2.0"))
     assert cppmill("verify", team / "out", check=False).returncode == 1
+
+
+def test_a_tokenizer_whose_vocabulary_gives_a_name_another_id_is_refused(team, cppmill):
+    """All its other files agree, each with a true digest: only the vocabulary beside it shows that two ids moved."""
+    folder = team / "out/tokenizer"
+    moved = [row for row in json.loads((folder / "manifest.json").read_bytes())["tokens"] if row["id"] >= 6990][:2]
+    ids = {row["token"]: other["id"] for row, other in zip(moved, reversed(moved), strict=True)}
+    rewrite(folder / "tokenizer.json", lambda rules: rules["model"]["vocab"].update(ids))
+
+    def exchange(manifest):
+        for row in manifest["tokens"]:
+            row["id"] = ids.get(row["token"], row["id"])
+        manifest["files"]["tokenizer.json"] = sha256_file(folder / "tokenizer.json")
+
+    rewrite(folder / "manifest.json", exchange)
+    (folder / "vocab.tsv").unlink()
+    given = ["run", team / "sources", "--out", team / "given", "--tokenizer", folder]
+    said = cppmill(*given, check=False).stderr
+    assert any(f"vocabulary.json: it has no {name!r} with the manifest's id {id_}" in said for name, id_ in ids.items())
 
 
 def test_a_store_of_versions_keeps_the_vocabulary(team, cppmill):
