@@ -38,7 +38,10 @@ from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 
 Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
-_BY_CONTENT = ("max_document_bytes", "drop_binary", "drop_generated", "max_line_bytes", "min_unique_line_ratio")
+_BY_CONTENT = (
+    *("max_document_bytes", "drop_binary", "drop_generated"),
+    *("max_line_bytes", "min_unique_line_ratio", "drop_minified"),
+)
 """Options of filters that decide by a document's bytes alone, whatever is installed."""
 
 _BY_LICENSE = ("allowed_licenses", "unlicensed", "find_licenses")
