@@ -151,8 +151,8 @@ def _prove_frozen(files: Sequence[Path], base: Sequence[Path], mask: Mask) -> di
     moved = [name for name in found if (before[name], types[1][name]) != (found[name], types[0][name])]
     if moved:
         raise VocabularyError(
-            f"{files[0]}: frozen rows of {', '.join(moved)} differ from those of {base[0]}, in value or in type; freeze "
-            "them with torch_masks.freeze_rows, and save both checkpoints with the same types"
+            f"{files[0]}: frozen rows of {', '.join(moved)} differ from those of {base[0]}, in value or in type; "
+            "freeze them with torch_masks.freeze_rows, and save both checkpoints with the same types"
         )
     if not found:
         raise VocabularyError(f"{files[0]}: no embedding or output layer by a usual name, so no rows to compare")
