@@ -27,7 +27,7 @@ from tokenizer_build.artifact import MANIFEST_JSON
 from transforms.drift.record import read_drift
 from transforms.records.movers import find_movers
 from transforms.records.platforms import platform_vocab_size
-from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.receipts import RECEIPT, check_named, find_intact_receipt, named_files, read_receipt
 from transforms.records.trend import Trend, read_trend
 from transforms.records.versions import Versions, find_run
 from transforms.storage.folder import OutputFolder
@@ -123,6 +123,9 @@ def write_rows(run: str, page: Path, *, shard: str, first: int, rows: int) -> st
     """
     out = OutputFolder(find_run(run))
     _check_page(out.root, page)
+    receipt = find_intact_receipt(out) or {}
+    if receipt and shard in named_files(receipt):
+        check_named(out, receipt, [shard])
     if not out.exists(f"tokenizer/{MANIFEST_JSON}"):
         html, told = render_rows(out, shard, first=first, rows=rows, palette=None)
     else:
@@ -215,14 +218,9 @@ def count_tokens(out: OutputFolder, receipt: dict[str, Any], *, threads: int) ->
     """
     check_tokenizer(out, receipt)
     shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    check_named(out, receipt, shards)  # sums do not show which project, platform or id was counted
     sizes = receipt["tokenizer"]["vocab_size"], platform_vocab_size(receipt)
-    try:
-        usage = read_usage(out, shards, sizes[0], platforms=sizes[1], threads=threads)
-    except FileNotFoundError as error:
-        raise IntegrityError(
-            f"{out.root}: a token shard that the receipt names is missing ({error}); "
-            "see `cppmill verify`, and run again"
-        ) from error
+    usage = read_usage(out, shards, sizes[0], platforms=sizes[1], threads=threads)
     check_usage(usage, receipt, where=out.root)
     return usage
 

@@ -10,6 +10,7 @@ from functools import reduce
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -299,6 +300,21 @@ def test_shards_that_differ_from_the_receipt_are_reported(copied_run, cppmill, t
     done = cppmill("report", copied_run.out, "--out", tmp_path / "page.html", check=False)
     assert done.returncode == 1
     assert "cppmill verify" in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--shard"]], ids=["page", "rows"])
+def test_no_page_shows_a_shard_that_the_receipt_does_not_name(copied_run, cppmill, tmp_path, options):
+    """All sums stay: only the platforms of the documents are others."""
+    name = copied_run.receipt["dataset"]["shards"][0]["path"]
+    path = copied_run.out / name
+    rows = pq.read_table(path, partitioning=None)
+    place = rows.schema.get_field_index("platform_ids")
+    none = pa.array([[]] * len(rows), rows.schema.field(place).type)
+    pq.write_table(rows.set_column(place, rows.schema.field(place), none), path)
+    shown = [*options, *([name] if options else [])]
+    done = cppmill("report", copied_run.out, *shown, "--out", tmp_path / "page.html", check=False)
+    assert (done.returncode, (tmp_path / "page.html").exists()) == (1, False)
+    assert f"{name}: missing, or not the file that the receipt names" in done.stderr
 
 
 def test_a_missing_shard_is_one_line_of_error(copied_run, cppmill, tmp_path):
