@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 from configs.layers import Layer, Tables, place_of
 from configs.published import is_foreign
 from schemas.digests import parse_json
-from schemas.passwords import encode_spaces, has_password, redacted
+from schemas.passwords import NO_PASSWORD, encode_spaces, has_password, redacted
 from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package
 
 WILDCARDS = "*?["
@@ -85,7 +85,7 @@ def _is_utf8(path: str) -> bool:
 
 def _check_remote_out(out: str, sources: Sequence[object], place: Place) -> Iterator[str]:
     if has_password(encode_spaces(out)):
-        yield f"{redacted(place())}: a password does not belong here; give it as the store's credentials"
+        yield f"{redacted(place())}: {NO_PASSWORD}"
         return
     scheme, _, path = out.partition("://")
     if scheme not in OUTPUT_PACKAGES or not path.strip("/").count("/"):

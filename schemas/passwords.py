@@ -20,6 +20,9 @@ VARIABLE = "CPPMILL_URL_PASSWORDS"
 QUERIES = "CPPMILL_URL_QUERIES"
 """The variable of the queries: by the URL without one."""
 
+NO_PASSWORD = "a password does not belong here; give it as the store's credentials"
+"""What is said of a password in the URL of an object store."""
+
 _SIGNED_BY = {
     "x-amz-signature": "x-amz-.*",
     "x-goog-signature": "x-goog-.*",

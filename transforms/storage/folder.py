@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError
-from schemas.passwords import has_password, redacted
+from schemas.passwords import NO_PASSWORD, has_password, redacted
 from schemas.places import is_remote
 from schemas.resources import naming_file
 from schemas.units import (
@@ -96,8 +96,7 @@ class OutputFolder:
         """
         remote = is_remote(str(root))
         if remote and has_password(str(root)):
-            reason = "a password does not belong here; give it as the store's credentials"
-            raise ConfigError(f"{redacted(str(root))}: {reason}")
+            raise ConfigError(f"{redacted(str(root))}: {NO_PASSWORD}")
         self.root = str(root).rstrip("/") if remote else str(Path(root).absolute())
         self.store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
         self.where, self.read_bytes = self.store.where, self.store.read_bytes

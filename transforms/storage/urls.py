@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from schemas.errors import ConfigError, CppmillError, StoreError
-from schemas.passwords import redacted, user_of, with_password, with_query
+from schemas.passwords import NO_PASSWORD, has_password, redacted, user_of, with_password, with_query
 from schemas.places import missing_package
 from transforms.storage.gcs import GcsObjects
 from transforms.storage.protocol import ConflictError, Objects
@@ -29,13 +29,15 @@ def open_url(url: str) -> tuple[Any, str]:
     """Return the fsspec file system of a URL and the path in it.
 
     Raises:
-        ConfigError: If there is no such kind of URL, or its package is not installed.
+        ConfigError: If there is no such kind of URL, its package is not installed, or an object store's has a password.
     """
     missing = missing_package(url)
     if missing:
         raise ConfigError(f"{url}: {missing}")
     scheme, _, path = url.partition("://")
     if scheme in OBJECTS:
+        if has_password(url):  # it would be the bucket's name, which errors of a store's library quote
+            raise ConfigError(f"{url}: {NO_PASSWORD}")
         return OBJECTS[scheme]().system, path
     if is_web(url):  # there a path is the whole URL, which may have a `::` in its host, and would have the password
         import fsspec  # it loads asyncio, which local files do not need

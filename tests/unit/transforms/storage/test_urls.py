@@ -12,7 +12,7 @@ from tests.json_server import JsonServer
 from transforms.sources.listing import check_source, list_inputs
 from transforms.storage.folder import OutputFolder
 from transforms.storage.objects import ObjectStore
-from transforms.storage.urls import input_errors, open_url, store_errors
+from transforms.storage.urls import OBJECTS, input_errors, open_url, store_errors
 
 
 @pytest.fixture
@@ -80,6 +80,12 @@ def test_a_url_of_another_kind_is_opened_by_fsspec():
     assert (type(system).__name__, path) == ("MemoryFileSystem", "/folder/file")
     with pytest.raises(ConfigError, match="source 'memory://no-such' does not exist"):
         check_source("memory://no-such")
+
+
+@pytest.mark.parametrize("scheme", OBJECTS)
+def test_a_password_in_the_place_of_a_bucket_reaches_no_library_which_would_quote_it(scheme):
+    with pytest.raises(ConfigError, match=f"^{scheme}://me:\\*\\*\\*@b/x: a password does not belong here"):
+        open_url(f"{scheme}://me:secret@b/x")
 
 
 def test_of_an_input_only_errors_of_the_libraries_of_stores_are_failures_of_the_store():
