@@ -7,6 +7,7 @@ rows of a batch, because batches end wherever a unit does; `transforms.filters.p
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -25,6 +26,7 @@ from rfc8785 import CanonicalizationError
 
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, CppmillError, PluginError, ResourceError
+from schemas.passwords import redacted
 from schemas.printing import one_line, printing_aside
 from schemas.resources import explain_refusal
 
@@ -139,7 +141,7 @@ class Filter:
         """Return the options of a table with the defaults of the others, as a receipt has them.
 
         Raises:
-            ConfigError: As `read_options` does, and for a value that no receipt can have.
+            ConfigError: As `read_options` does, and for a value that no receipt can or may have.
             PluginError: If the model of the options fails.
         """
         found = self.read_options(name, given)
@@ -148,6 +150,9 @@ class Filter:
         for key, value in as_python.items():
             if not _is_recorded(value, values.get(key)):
                 reason = "not allowed; a receipt has no number beyond 2^53, no nan and no inf"
+                raise ConfigError(f"filter {name!r}: option {key!r}: {reason}")
+            if redacted(text := json.dumps(values.get(key))) != text:
+                reason = "a password does not belong here, as receipts are published; the filter may read it elsewhere"
                 raise ConfigError(f"filter {name!r}: option {key!r}: {reason}")
         return values
 

@@ -198,6 +198,13 @@ def test_an_option_that_no_receipt_can_record_is_refused(options: dict[str, Any]
     assert loose.record_options("loose", {"other": [1.5]}) == {"least": 1.0, "most": 1, "other": [1.5]}
 
 
+def test_a_password_in_an_option_never_gets_into_a_receipt() -> None:
+    loose = Filter(version="1", make=lambda _: each_document(lambda _: None), options=LooseOptions)
+    for option in ("https://me:secret@host/list", {"lists": ["s3://b/a?X-Amz-Signature=secret"]}):
+        with pytest.raises(ConfigError, match="filter 'loose': option 'other': a password does not belong here"):
+            loose.record_options("loose", {"other": option})
+
+
 def test_options_whose_code_fails_are_named_in_one_line() -> None:
     failing = Filter(version="1", make=lambda _: each_document(lambda _: None), options=FailingOptions)
     with pytest.raises(PluginError, match=r"^filter 'failing': its options cannot be read: TypeError: \\n3$"):
