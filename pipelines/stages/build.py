@@ -237,7 +237,7 @@ def _install(session: Session, source: Path) -> bool:
     with _staging_folder(session) as staged:
         for name in names:
             shutil.copyfile(source / name, staged / name)
-    _publish(session, staged)
+        _publish(session, staged)
     return True
 
 
@@ -255,14 +255,14 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
             is_own_vocabulary=session.config.vocab is not None,
             threads=session.config.threads,
         )
-    receipt = UnitReceipt(
-        stage=Stage.BUILD,
-        key=unit.key,
-        outputs=tuple(_describe(path) for path in sorted(staged.iterdir()) if path.name not in LOCKS),
-        totals={},
-        inputs=_inputs(counts),
-    )
-    _publish(session, staged, receipt)
+        receipt = UnitReceipt(
+            stage=Stage.BUILD,
+            key=unit.key,
+            outputs=tuple(_describe(path) for path in sorted(staged.iterdir()) if path.name not in LOCKS),
+            totals={},
+            inputs=_inputs(counts),
+        )
+        _publish(session, staged, receipt)
     return receipt, findings
 
 
@@ -359,10 +359,14 @@ def _unit_pattern(options: RunOptions) -> dict[str, str]:
 
 @contextmanager
 def _staging_folder(session: Session) -> Iterator[Path]:
-    """Make a folder to write a tokenizer in; what the machine refuses in the block is an error that names OUT's."""
-    staged = Path(tempfile.mkdtemp(dir=session.out.temporary))
-    with naming_file(session.out.where("tokenizer"), staged):
-        yield staged
+    """Make a folder for the block, which writes a tokenizer in it and publishes it.
+
+    What the machine refuses is an error that names the tokenizer's place in OUT; nothing is left of what was written.
+    """
+    with tempfile.TemporaryDirectory(dir=session.out.temporary) as folder:
+        staged = Path(folder)
+        with naming_file(session.out.where("tokenizer"), staged):
+            yield staged
 
 
 def _describe(path: Path) -> OutputFile:
@@ -387,7 +391,6 @@ def _publish(session: Session, staged: Path, receipt: UnitReceipt | None = None)
     if receipt is not None:
         session.out.publish_receipt(receipt)
     session.out.adopt(f"tokenizer/{MANIFEST}", files[-1], rows=0)
-    shutil.rmtree(staged)
 
 
 def _note_moved_ids(session: Session, staged: Path) -> None:

@@ -24,6 +24,7 @@ def test_a_tokenizer_that_outgrows_a_limit_is_named(copied_run, tmp_path, limite
     assert str(found.value) == (
         f"{tmp_path}/other/tokenizer: a file may have no more bytes here (ulimit -f: 1,000); raise that, and run again"
     )
+    assert not [*(tmp_path / "other/.cache/tmp").glob("*")], "it would take the space that is missing"
 
 
 @pytest.fixture
