@@ -194,10 +194,11 @@ def _space(place: Path | None) -> str:
         folder = folder.parent if folder.parent != folder else None
     if folder is None:
         return ""
-    disk = shutil.disk_usage(folder)
+    disk, status = shutil.disk_usage(folder), os.statvfs(folder)
+    inodes = f" and {status.f_favail:,} of {status.f_files:,} inodes" if status.f_files else ""  # some count none
     written = place.stat().st_size if place is not None and place.is_file() else 0
     done = f", after {written:,} bytes of this file" if written else ""
-    return f" in {folder}: {disk.free:,} of {disk.total:,} bytes are free{done}"
+    return f" in {folder}: {disk.free:,} of {disk.total:,} bytes{inodes} are free{done}"
 
 
 def _user() -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -69,6 +72,17 @@ def test_a_refusal_is_one_line_that_says_what_to_do(error: Exception, begin: str
     assert found.message.startswith(begin)
     assert "\n" not in found.message
     assert found.exit_code is ExitCode.FAILED_CHECK
+
+
+@pytest.mark.parametrize(("inodes", "said"), [(50, " bytes and 0 of 50 inodes are free; "), (0, " bytes are free; ")])
+def test_a_file_system_without_inodes_does_not_seem_to_have_space(
+    inodes: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_files=inodes, f_favail=0))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=900, total=1000))
+    found = explain_refusal(OSError(errno.ENOSPC, "No space left on device", "/tmp/a"))
+    assert found is not None
+    assert f": 900 of 1,000{said}" in found
 
 
 def test_a_limit_of_the_address_space_is_named_before_anything_is_done(limited: Callable[[int, int], None]) -> None:
