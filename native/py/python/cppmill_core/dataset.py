@@ -140,10 +140,13 @@ class Dataset:
         Raises:
             OSError: If the file cannot be read.
             InvalidInputError: If the file lacks a column.
-            CorruptDataError: If the file is damaged, or `token_ids` are not ids of the tokenizer.
+            CorruptDataError: If the file is damaged, has other row groups than when the dataset was opened, or
+                `token_ids` are not ids of the tokenizer.
         """
-        name, number, _ = self.groups[group]
+        name, number, rows = self.groups[group]
         with _opened(f"{self.folder}/{name}", self.filesystem) as file:
+            if number >= file.num_row_groups or file.metadata.row_group(number).num_rows != rows:
+                raise CorruptDataError(f"{self.folder}/{name}: was replaced while it was read; open the dataset again")
             missing = set(columns or ()) - set(file.schema_arrow.names)
             if missing:
                 raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
@@ -168,7 +171,7 @@ def _record_beside(where: pafs.FileSystem, folder: PurePosixPath) -> tuple[str, 
         path = f"{folder.parent}/{name}.json"
         if where.get_file_info(path).type == pafs.FileType.NotFound:
             continue
-        with where.open_input_stream(path) as file:
+        with _naming(path), where.open_input_stream(path) as file:
             data = file.read()
         try:
             record: dict[str, Any] = json.loads(data)
@@ -236,7 +239,7 @@ def _check_files(where: pafs.FileSystem, listed: Mapping[str, Mapping[str, Any]]
         raise CorruptDataError(f"{folder}: nothing beside it lists its files, so they cannot be checked")
     for name, line in listed.items():
         found = hashlib.sha256()
-        with where.open_input_stream(str(folder / name)) as file:
+        with _naming(str(folder / name)), where.open_input_stream(str(folder / name)) as file:
             while data := file.read(_READ_BYTES):
                 found.update(data)
         if found.hexdigest() != line.get("sha256"):
@@ -254,13 +257,20 @@ def _count(rows: object) -> str:
 def _opened(path: str, where: pafs.FileSystem) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; errors of pyarrow get the name of the file."""
     try:
-        with pq.ParquetFile(path, filesystem=where) as file:
+        with _naming(path), pq.ParquetFile(path, filesystem=where) as file:
             yield file
     except pa.ArrowInvalid as error:
         raise CorruptDataError(
             f"{path}: damaged ({error}); `cppmill verify` names all such files, and the command that wrote the dataset "
             "writes them again"
         ) from error
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Name the file in errors of reading it."""
+    try:
+        yield
     except OSError as error:
         # Those of the operating system have a number and name the file; those of codecs and object stores do not.
         if error.errno is not None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import cppmill_core
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 import pytest
 from cppmill_core.loader import Dataset, Loader, Place
 from cppmill_core.order.shuffling import EpochOrder
 from cppmill_core.order.steps import History, Leg, Stretch, read_legs
+from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -220,3 +223,31 @@ def test_files_are_those_that_the_record_lists(dataset: Dataset, tmp_path: Path,
     (folder.parent / f"{name}.json").unlink()
     with pytest.raises(cppmill_core.CorruptDataError, match="nothing beside it lists its files"):
         Dataset.open(folder, check_files=True)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_named(dataset: Dataset, tmp_path: Path) -> None:
+    opened = Dataset.open(folder := shutil.copytree(dataset.folder, tmp_path / "tokens"))
+    last = folder / opened.groups[-1][0]
+    table = pq.read_table(last)
+    for rows in (table.slice(1), table.slice(0, 0)):
+        pq.write_table(rows, last, row_group_size=1 << 20)
+        with pytest.raises(cppmill_core.CorruptDataError, match=f"{last.name}: was replaced while it was read"):
+            list(Loader(opened))
+
+
+class FailingStore(LocalFileSystem):
+    """Files of a store that fails at one, without naming it."""
+
+    def _open(self, path: str, *arguments: Any, **options: Any) -> Any:
+        if path.endswith(self.storage_options["fails_at"]):
+            raise OSError("AWS Error SERVICE_UNAVAILABLE during GetObject operation")
+        return super()._open(path, *arguments, **options)
+
+
+@pytest.mark.parametrize("name", ["receipt.json", ".parquet"])
+def test_an_error_of_a_store_gets_the_name_of_the_file(dataset: Dataset, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(dataset.folder, tmp_path / "tokens")
+    write_record(tmp_path, "receipt", record_of(dataset, files={}))
+    store = pafs.PyFileSystem(pafs.FSSpecHandler(FailingStore(fails_at=name)))
+    with pytest.raises(OSError, match=f"{name}: AWS Error"):
+        Dataset.open(str(folder), store)
