@@ -369,8 +369,9 @@ OF_NO_BUILD = {
         "code.py",
     ),
     "a key of a token": (lambda promises: promises["tokens"][100].update(note=1), "has the key 'note'"),
-    "a range backwards": (lambda promises: promises["reserved"].append([9, 5]), "reserved ranges are not in order"),
-    "a range twice": (lambda promises: promises["reserved"].append(promises["reserved"][-1]), "are not in order"),
+    "a range backwards": (lambda promises: promises["reserved"].append([9, 5]), r"range \[9, 5\] is out of place"),
+    "ranges again and again": (lambda promises: promises.update(reserved=promises["reserved"] * 50_000), "of place"),
+    "a range beyond": (lambda promises: promises["reserved"].append([12288, 2**32 - 1]), "4294967295] is out of place"),
 }
 
 

@@ -165,7 +165,11 @@ fn check_own(file: &TokenizerFile, manifest: &Manifest) -> std::result::Result<P
     Pattern::by_regex(&pattern).map_err(|error| error.to_string())
 }
 
+/// Reads a file; a pipe or a device might never end.
 fn read_file(path: &Path) -> Result<Vec<u8>> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err(Error::new(ErrorKind::Io, format!("{}: no regular file", path.display())));
+    }
     fs::read(path).map_err(|error| Error::of_file(path, &error))
 }
 
@@ -186,7 +190,20 @@ fn read_manifest(dir: &Path) -> Result<(String, Manifest)> {
         )));
     }
     let manifest: Manifest = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    check_reserved(&manifest).map_err(|what| corrupt(format!("{}: {what}", path.display())))?;
     Ok((sha256_hex(&bytes), manifest))
+}
+
+/// Checks that the reserved ranges ascend and hold only ids that there are, each once.
+fn check_reserved(manifest: &Manifest) -> std::result::Result<(), String> {
+    let mut next = 0;
+    for &(first, last) in &manifest.reserved {
+        if first < next || last < first || last >= manifest.vocab_size {
+            return Err(format!("the reserved range [{first}, {last}] is out of place"));
+        }
+        next = last + 1;
+    }
+    Ok(())
 }
 
 fn no_manifest(dir: &Path) -> String {

@@ -29,7 +29,17 @@ impl Vocabulary {
 
     /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one, but of a
     /// tokenizer of another program.
+    ///
+    /// # Errors
+    /// `Invalid` if there are more ids or merges than the encoder knows; `Corrupt` if ids and tokens do not fit together.
     pub(crate) fn new(artifact: &Artifact) -> Result<Self> {
+        let (ids, merges) = (artifact.manifest.vocab_size, artifact.merges.len());
+        if ids > MAX_IDS || merges > MAX_MERGES as usize {
+            return Err(Error::invalid(format!(
+                "the vocabulary has {ids} ids and {merges} merges: \
+                 the encoder knows up to {MAX_IDS} and {MAX_MERGES}"
+            )));
+        }
         let texts = if artifact.is_foreign { foreign_texts(artifact)? } else { own_texts(artifact)? };
         let mut vocabulary = Self {
             bytes: Vec::new(),
@@ -151,16 +161,8 @@ impl Vocabulary {
     ///
     /// # Errors
     /// `Corrupt` if a merge has a part that is not a text token, makes other bytes than those of its parts, or is there
-    /// twice; `Invalid` if there are more than the encoder knows.
+    /// twice.
     pub(crate) fn merges(&self, artifact: &Artifact) -> Result<Vec<Merge>> {
-        if artifact.merges.len() > MAX_MERGES as usize || self.len() > MAX_IDS {
-            return Err(Error::invalid(format!(
-                "the vocabulary has {} ids and {} merges: the encoder knows up to {MAX_IDS} and {}",
-                self.len(),
-                artifact.merges.len(),
-                MAX_MERGES
-            )));
-        }
         let mut seen = HashMap::new();
         let mut merges = Vec::with_capacity(artifact.merges.len());
         for (rank, (left, right)) in artifact.merges.iter().enumerate() {
@@ -196,7 +198,8 @@ enum Text {
 
 impl Artifact {
     fn is_reserved(&self, id: u32) -> bool {
-        self.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id))
+        let range = self.manifest.reserved.partition_point(|range| range.1 < id);
+        self.manifest.reserved.get(range).is_some_and(|range| range.0 <= id)
     }
 
     /// The control tokens by id.

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,7 @@ def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]
     try:
         manifest: dict[str, Any] = json.loads(data)
         format_, files = manifest["format"], dict(manifest["files"])
+        _check_reserved(folder / MANIFEST, manifest)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptDataError(f"{folder / MANIFEST}: not the manifest of a tokenizer ({error})") from error
     if format_ != MANIFEST_FORMAT:
@@ -304,9 +305,6 @@ def _check_keys(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield from (
             f"{MANIFEST}: the band {band['name']!r} has the key {key!r}" for key in sorted(band.keys() - _BAND_KEYS)
         )
-    ends = list(chain.from_iterable(manifest["reserved"]))
-    if ends != sorted(ends) or any(end == first for (_, end), (first, _) in pairwise(manifest["reserved"])):
-        yield f"{MANIFEST}: the reserved ranges are not in order"
     if not isinstance(manifest.get("profile", ""), str):
         yield f"{MANIFEST}: the profile {manifest['profile']!r} is no name"
 
@@ -397,6 +395,15 @@ def _names(manifest: Mapping[str, Any]) -> dict[str, int]:
     for first, last in manifest["reserved"]:
         named |= {f"<RESERVED_{id_}>": id_ for id_ in range(first, last + 1)}
     return named
+
+
+def _check_reserved(file: Path, manifest: Mapping[str, Any]) -> None:
+    """Check that the reserved ranges ascend and hold only ids that there are: others could be walked for ever."""
+    following = 0
+    for first, last in manifest.get("reserved", ()):
+        if not following <= first <= last < manifest["vocab_size"]:
+            raise CorruptDataError(f"{file}: the reserved range [{first}, {last}] is out of place")
+        following = last + 1
 
 
 def _check_file(folder: Path, name: str, expected: str) -> None:
