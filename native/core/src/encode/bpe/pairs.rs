@@ -20,6 +20,9 @@ const GROUP: usize = 4;
 /// Bits of the filter of a group, the bits in front of them say where its merges are.
 const FILTER_BITS: u32 = 16;
 
+/// The most merges of a group: hashes give no group as many by chance, and trying factors takes longer the more there
+/// are.
+const MOST_IN_GROUP: usize = 64;
 /// How many sizes of the table are tried with a seed.
 const MOST_SIZES: usize = 8;
 
@@ -172,6 +175,9 @@ fn place(hashes: &[(u64, u64)], group_shift: u32, count: usize) -> Option<(Vec<u
     let mut chunks: Vec<&[(u64, u64)]> =
         hashes.chunk_by(|one, other| one.0 >> group_shift == other.0 >> group_shift).collect();
     chunks.sort_by_key(|chunk| std::cmp::Reverse(chunk.len()));
+    if chunks.first().is_some_and(|chunk| chunk.len() > MOST_IN_GROUP) {
+        return None;
+    }
     for chunk in chunks {
         let fits = |factor: u32| {
             let place = |entry: &(u64, u64)| slot_of(entry.0, factor, count);
@@ -208,6 +214,17 @@ mod tests {
         let pairs = Pairs::new(merges, 0);
         assert_ne!(pairs.seed, 0);
         assert_eq!(merges.iter().map(|merge| pairs.rank(merge.0, merge.1)).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn merges_that_crowd_a_group_are_placed_with_another_seed() {
+        // A table of up to 500 merges has fewer groups than 2^8.
+        let crowded = |&(left, right): &(u32, u32)| pair_hash(pack_pair(left, right)) >> (u64::BITS - 8) == 0;
+        let pairs = (0..1 << 20).map(|number| (number >> 10, number & 1023)).filter(crowded);
+        let merges: Vec<Merge> = pairs.take(500).map(|(left, right)| (left, right, 2000)).collect();
+        let pairs = Pairs::new(&merges, 0);
+        assert_ne!(pairs.seed, 0);
+        assert!((0..).zip(&merges).all(|(rank, merge)| pairs.rank(merge.0, merge.1) == rank));
     }
 
     #[test]
