@@ -8,6 +8,10 @@ use std::ops::Range;
 use super::crossings::Crossings;
 use super::joints::Joints;
 use crate::encode::bpe::{Lane, Merge, Merges, NONE, Pairs, Symbols};
+use crate::pattern::Pattern;
+
+/// The most words of a token of the merges of words.
+const MOST_WORDS: usize = 64;
 
 /// What the merges of superwords need.
 pub(crate) struct Superwords {
@@ -24,6 +28,16 @@ pub(crate) struct Superwords {
 }
 
 impl Superwords {
+    /// Whether lines can be put together from their words, which `pattern` cuts, with these tokens of the merges of
+    /// words. In a token of many words, all that is known of it would be merged again for each word: no build makes one.
+    pub(crate) fn suit<'a>(pattern: Pattern, mut tokens: impl Iterator<Item = &'a [u8]>) -> bool {
+        tokens.all(|token| {
+            let mut words = 0;
+            pattern.split(token, |_| words += 1);
+            words <= MOST_WORDS
+        })
+    }
+
     /// Takes the merges of words, and all merges (`merges`), which are of superwords from `first_merge` on. Both must
     /// have borders.
     pub(crate) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
@@ -111,5 +125,17 @@ impl Symbols for LineTokens<'_> {
 
     fn is_valid_pair(&self, left: u32, right: u32) -> bool {
         self.superwords.whole.is_valid_pair(left, right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_many_words_do_not_suit_and_long_words_do() {
+        let suit = |token: &[u8]| Superwords::suit(Pattern::NAMES, [b"x;", token].into_iter());
+        assert!(suit(&b"x;".repeat(MOST_WORDS / 2)) && suit(&[b' '; 2000]));
+        assert!(!suit(&b"x;".repeat(MOST_WORDS)));
     }
 }
