@@ -153,7 +153,10 @@ impl<'r> Finder<'r> {
         self.lower.clear();
         let inner = text[..text.len() - 1].iter();
         self.lower.extend(inner.map(|&byte| if byte == b'\\' { b'/' } else { byte.to_ascii_lowercase() }));
-        rules.includes.find(&self.lower[1..], |number| mark(seen, number));
+        // The `<` of `"<a.h"` is no bracket.
+        if self.lower.get(1) != Some(&b'<') {
+            rules.includes.find(&self.lower[1..], |number| mark(seen, number));
+        }
         if text.starts_with(b"<") {
             rules.includes.find(&self.lower, |number| mark(seen, number));
         }

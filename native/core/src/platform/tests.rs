@@ -51,9 +51,16 @@ fn includes_match_header_names_only() {
     {
         check(content, &[2]);
     }
-    for content in
-        ["#include \"only\"", "#include <x/b.h>", "#include <only.h>", "// #include <b.h>", "b.h", "f(\"b.h\")"]
-    {
+    for content in [
+        "#include \"only\"",
+        "#include \"<only\"",
+        "#include <<only>",
+        "#include <x/b.h>",
+        "#include <only.h>",
+        "// #include <b.h>",
+        "b.h",
+        "f(\"b.h\")",
+    ] {
         check(content, &[]);
     }
 }
