@@ -31,9 +31,12 @@ _NO_THREAD = re.compile(r"^can't start new thread$|^cannot start \d+ threads?\b"
 LEAST_ADDRESS_SPACE = 3 << 30
 """Bytes of address space with which small runs end well; much of it is reserved and never used."""
 
+LEAST_DATA = 400 << 20
+"""Bytes of data with which no library ends the process by itself, because it cannot even begin."""
+
 
 def check_address_space(where: str) -> None:
-    """Refuse to begin where the limit of the address space would end this process without a word.
+    """Refuse to begin where the limit of the address space, or of data, would end this process without a word.
 
     Args:
         where: What is about to be made, for the message.
@@ -41,11 +44,16 @@ def check_address_space(where: str) -> None:
     Raises:
         ResourceError: Naming the limit and what is needed.
     """
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
+    _check_limit(where, resource.RLIMIT_AS, "the address space is", "-v", LEAST_ADDRESS_SPACE)
+    _check_limit(where, resource.RLIMIT_DATA, "data are", "-d", LEAST_DATA)
+
+
+def _check_limit(where: str, kind: int, what: str, flag: str, least: int) -> None:
+    limit = resource.getrlimit(kind)[0]
+    if limit != resource.RLIM_INFINITY and limit < least:
         raise ResourceError(
-            f"{where}: the address space is limited to {limit:,} bytes (ulimit -v {limit >> 10}); at least "
-            f"{LEAST_ADDRESS_SPACE:,} are needed (ulimit -v {LEAST_ADDRESS_SPACE >> 10}), for large inputs more"
+            f"{where}: {what} limited to {limit:,} bytes (ulimit {flag} {limit >> 10}); at least "
+            f"{least:,} are needed (ulimit {flag} {least >> 10}), for large inputs more"
         )
 
 

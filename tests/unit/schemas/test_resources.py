@@ -18,7 +18,7 @@ import pytest
 
 from pipelines.console.failures import find_user_error
 from schemas.errors import ExitCode, ResourceError
-from schemas.resources import LEAST_ADDRESS_SPACE, check_address_space, explain_refusal
+from schemas.resources import LEAST_ADDRESS_SPACE, LEAST_DATA, check_address_space, explain_refusal
 from transforms.storage.folder import OutputFolder
 
 
@@ -88,6 +88,12 @@ def test_a_file_system_without_inodes_does_not_seem_to_have_space(
 def test_a_limit_of_the_address_space_is_named_before_anything_is_done(limited: Callable[[int, int], None]) -> None:
     limited(resource.RLIMIT_AS, LEAST_ADDRESS_SPACE - 1)
     with pytest.raises(ResourceError, match=r"^out: the address space is limited to 3,221,225,471 bytes"):
+        check_address_space("out")
+
+
+def test_a_limit_of_data_is_named_before_anything_is_done(limited: Callable[[int, int], None]) -> None:
+    limited(resource.RLIMIT_DATA, LEAST_DATA - 1)
+    with pytest.raises(ResourceError, match=r"^out: data are limited to 419,430,399 bytes \(ulimit -d 409599\)"):
         check_address_space("out")
 
 
