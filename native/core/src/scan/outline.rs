@@ -66,6 +66,10 @@ impl Outline {
 
     fn draw_regions(&mut self, source: &[u8], classes: &Classes) -> Result<(), Odd> {
         let mut settled = if source.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        if settled > 0 && source.get(settled).is_some_and(|&byte| continues_identifier(byte)) {
+            // To the pattern, the byte order mark and the name behind it are one word.
+            return Err(Odd);
+        }
         let mut at = settled;
         loop {
             let event = classes.next_event(at);

@@ -258,6 +258,14 @@ fn statistics_count_bytes_by_class_lines_and_styles() {
 }
 
 #[test]
+fn the_name_behind_a_byte_order_mark_is_counted() {
+    for source in ["\u{feff}std::read x;", "\u{feff} std::read x;", "std::read x;"] {
+        let counts = scan(&[("p", source.as_bytes())], 1, 1);
+        assert_eq!((statistic(&counts, "identifiers"), statistic(&counts, "namespaces")), (3, 1), "{source:?}");
+    }
+}
+
+#[test]
 fn finish_starts_anew() {
     let mut scanner = scanner(2);
     let empty = finish(&mut scanner);

@@ -182,12 +182,12 @@ fn check(counts: &Counts, documents: &[(&str, &[u8])]) {
 }
 
 #[rustfmt::skip]
-const PIECES: [&str; 69] = [
+const PIECES: [&str; 70] = [
     "SELECT", "CHECK", "enum", "cudaMalloc", "$match", "read", "readBuffer", "re", "READER_T", "buffer", "std", "::",
     "::", "::", "detail", "return", ">", "<", " ", " ", " ", "\n", "\n", "\t", "\r\n", "\\\n", "\"", "\"", "R\"(", ")\"",
     "// ", "/* ", " */", "\n#include ", "\n#define ", "\n#if ", "\\", "'", "(", ")", ";", "->", "x", "0x1F", "u8",
     "a_very_long_name_of_a_reader", "1'0", "_", "\n#if 0\n", "\n# if 0 // why\n", "\n#else\n", "\n#endif\n", "\n#elif x\n",
-    "std::read", "std::detail::x", "#", "\u{e9}", "L\"", "\n##", "\n %:if 0", "\"R\",x", "read(", ">= ", ">>", ")read'", "1e+", "3.", "+", "'a'",
+    "std::read", "std::detail::x", "#", "\u{e9}", "L\"", "\n##", "\n %:if 0", "\"R\",x", "read(", ">= ", "\u{feff}", ">>", ")read'", "1e+", "3.", "+", "'a'",
 ];
 
 /// Documents of random pieces, each with its project.
