@@ -179,6 +179,10 @@ def test_tokens_that_transformers_would_add_are_named_though_the_tokenizer_is_kn
 
 PROMISES = {
     "listed twice": (lambda promises: promises["tokens"].append(promises["tokens"][-1]), r"lists id \d+ twice"),
+    "listed twice, without bands": (
+        lambda promises: (promises.pop("bands"), promises["tokens"].append(promises["tokens"][-1])),
+        r"lists id \d+ twice",
+    ),
     "another strength": (lambda promises: promises["tokens"][-1].update(strength="foo"), "has the strength 'foo'"),
     "no such band": (lambda promises: promises["tokens"][-1].update(band="none"), "is not in the band 'none'"),
     "text begins documents": (lambda promises: promises.update(roles={"<BOS>": 900}), "<BOS> has id 900, which is no"),

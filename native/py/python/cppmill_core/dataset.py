@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -50,6 +50,7 @@ class Dataset:
         digests: The columns that hold ids of documents.
         fingerprint: SHA-256 of the file names and the sizes of the row groups.
         source: Digests of the run's dataset, and of the receipt or manifest beside the folder; None if there is none.
+        versions: Size and time in nanoseconds of each file whose SHA-256 was compared; another one is not read.
     """
 
     folder: str
@@ -60,6 +61,7 @@ class Dataset:
     digests: frozenset[str]
     fingerprint: str
     source: Mapping[str, str] | None = None
+    versions: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -75,6 +77,7 @@ class Dataset:
             folder: The folder; a path in `filesystem` if that is given.
             filesystem: Such as `pyarrow.fs.S3FileSystem(…)`; the local one by default.
             check_files: Read all files, and compare each file's SHA-256 with the receipt or manifest beside the folder.
+                A file that has another size or time when it is read later is refused.
 
         Raises:
             OSError: If the folder or a file cannot be read.
@@ -127,6 +130,7 @@ class Dataset:
             digests=digests,
             fingerprint=fingerprint_of(groups),
             source={"dataset": record["dataset"]["digest"], name: record["digest"]} if record else None,
+            versions={info.base_name: _version(info) for info in infos} if check_files else {},
         )
 
     @property
@@ -140,20 +144,32 @@ class Dataset:
         Raises:
             OSError: If the file cannot be read.
             InvalidInputError: If the file lacks a column.
-            CorruptDataError: If the file is damaged, has other row groups than when the dataset was opened, or
-                `token_ids` are not ids of the tokenizer.
+            CorruptDataError: If the file is damaged, is not the one of `versions`, has other row groups than when the
+                dataset was opened, or `token_ids` are not ids of the tokenizer.
         """
         name, number, rows = self.groups[group]
+        replaced = f"{self.folder}/{name}: was replaced while it was read; open the dataset again"
         with _opened(f"{self.folder}/{name}", self.filesystem) as file:
             if number >= file.num_row_groups or file.metadata.row_group(number).num_rows != rows:
-                raise CorruptDataError(f"{self.folder}/{name}: was replaced while it was read; open the dataset again")
+                raise CorruptDataError(replaced)
             missing = set(columns or ()) - set(file.schema_arrow.names)
             if missing:
                 raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
             table = file.read_row_group(number, columns=None if columns is None else list(columns))
+            if name in self.versions and self._find_version(name) != self.versions[name]:
+                raise CorruptDataError(replaced)
         if _IDS in table.column_names:
             _check_ids(table.column(_IDS), self.vocab_size, f"{self.folder}/{name}")
         return table
+
+    def _find_version(self, name: str) -> tuple[int, int | None]:
+        path = f"{self.folder}/{name}"
+        with _naming(path):
+            return _version(self.filesystem.get_file_info(path))
+
+
+def _version(info: pafs.FileInfo) -> tuple[int, int | None]:
+    return info.size, info.mtime_ns
 
 
 def fingerprint_of(groups: Sequence[tuple[str, int, int]]) -> str:
@@ -310,12 +326,12 @@ def _check_columns(schema: pa.Schema, kinds: dict[str, pa.DataType], name: str) 
     Raises:
         CorruptDataError: Naming the first column of which this is not true.
     """
-    for number, field in enumerate(schema):
-        if field.name in schema.names[:number]:
-            raise CorruptDataError(f"{name}: it has the column {field.name} twice; {_ADVICE}")
-        expected = kinds.setdefault(field.name, field.type)
-        if field.type != expected:
-            raise CorruptDataError(f"{name}: {field.name} is {field.type}, in other files {expected}; {_ADVICE}")
+    for number, column in enumerate(schema):
+        if column.name in schema.names[:number]:
+            raise CorruptDataError(f"{name}: it has the column {column.name} twice; {_ADVICE}")
+        expected = kinds.setdefault(column.name, column.type)
+        if column.type != expected:
+            raise CorruptDataError(f"{name}: {column.name} is {column.type}, in other files {expected}; {_ADVICE}")
 
 
 def _check_ids(column: pa.ChunkedArray[Any], vocab_size: int, where: str) -> None:

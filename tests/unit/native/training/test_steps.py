@@ -19,7 +19,7 @@ from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.digests import canonical_json, sha256_json
+from schemas.digests import canonical_json, sha256_file, sha256_json
 from tests.token_shards import FILES, ROWS, write_shards
 
 Made = list[tuple[int, int, int]]
@@ -233,6 +233,23 @@ def test_a_file_that_is_replaced_while_it_is_read_is_named(dataset: Dataset, tmp
         pq.write_table(rows, last, row_group_size=1 << 20)
         with pytest.raises(cppmill_core.CorruptDataError, match=f"{last.name}: was replaced while it was read"):
             list(Loader(opened))
+
+
+def test_a_file_that_is_replaced_after_its_digest_was_compared_is_named(dataset: Dataset, tmp_path: Path) -> None:
+    folder = shutil.copytree(dataset.folder, tmp_path / "tokens")
+    lines = [
+        {"path": f"tokens/{path.name}", "rows": pq.read_metadata(path).num_rows, "sha256": sha256_file(path)}
+        for path in folder.iterdir()
+    ]
+    write_record(tmp_path, "receipt", record_of(dataset, files=lines))
+    opened = Dataset.open(folder, check_files=True)
+    assert len(list(Loader(opened)))
+    last = folder / opened.groups[-1][0]
+    table = pq.read_table(last)
+    pq.write_table(table.take(list(reversed(range(len(table))))), last, row_group_size=1 << 20)
+    assert [group[2] for group in Dataset.open(folder).groups] == [group[2] for group in opened.groups]
+    with pytest.raises(cppmill_core.CorruptDataError, match=f"{last.name}: was replaced while it was read"):
+        list(Loader(opened))
 
 
 class FailingStore(LocalFileSystem):

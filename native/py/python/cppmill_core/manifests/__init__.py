@@ -311,12 +311,12 @@ def _check_keys(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _check_bands(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Check that fixed tokens are listed once each, with a strength that they can have, in a band that has their id."""
+    ids = Counter(token["id"] for token in manifest["tokens"])
+    yield from (f"{MANIFEST} lists id {id_} twice" for id_, count in ids.items() if count > 1)
     if "bands" not in manifest:
         return
     yield from _check_borders(manifest)
     bands = {band["name"]: band for band in manifest["bands"]}
-    ids = [token["id"] for token in manifest["tokens"]]
-    yield from (f"{MANIFEST} lists id {id_} twice" for id_, count in Counter(ids).items() if count > 1)
     for token in manifest["tokens"]:
         band = bands.get(token["band"], {"first": 0, "last": -1, "strength": None})
         if not band["first"] <= token["id"] <= band["last"]:
