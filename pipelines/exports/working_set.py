@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 
 import cppmill_core
 import pyarrow as pa
-from cppmill_core.platforms import parse_platform_vocab
 
 from configs.outputs import check_file, check_outside
 from pipelines.tokenizers.codec import load_tokenizer
@@ -20,12 +19,15 @@ from schemas.digests import canonical_json
 from schemas.errors import ConfigError
 from schemas.files import write_file
 from tokenizer_build.compare.diff import read_ids
+from tokenizer_build.decision_files import DECISIONS_PARQUET
 from tokenizer_build.subsets.masks import match_bands, read_named_bands
 from tokenizer_build.subsets.working_set import Choice, count_tokens, describe_working_set
+from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
 from transforms.records.receipts import check_named, read_receipt
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenizer import check_tokenizer
 
-PLATFORM_VOCAB = "platform_vocab.json"
+_DECISIONS = f"tokenizer/{DECISIONS_PARQUET}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +69,15 @@ def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: f
     check_outside(file, run, option="--out")
     out = OutputFolder(run)
     receipt = read_receipt(out)
+    check_tokenizer(out, receipt)
+    if bands and (_DECISIONS in receipt["files"] or out.exists(_DECISIONS)):
+        check_named(out, receipt, [_DECISIONS])
     with out.open_local_folder("tokenizer") as tokenizer:
         ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="RUN"))
         named = read_named_bands(tokenizer, ids) if bands else {}
     whole = {name: ids for glob in bands for name, ids in match_bands(named, glob, argument="--bands").items()}
     projects = globs.projects or ["*"]
-    labels = _match_platforms(out, globs.platforms)
+    labels = _match_platforms(out, receipt, globs.platforms)
     choice = Choice(
         projects,
         frozenset(labels.values()) if globs.platforms else None,
@@ -102,15 +107,18 @@ def _nothing(run: str, globs: DocumentGlobs, projects: Sequence[str]) -> str:
     return f"--projects {' '.join(projects)}: no project of {run} has such a name; try --projects '*'"
 
 
-def _match_platforms(out: OutputFolder, globs: Sequence[str]) -> dict[str, int]:
+def _match_platforms(out: OutputFolder, receipt: Mapping[str, Any], globs: Sequence[str]) -> dict[str, int]:
     """Return the platforms, `CATEGORY=LABEL`, that one of some patterns matches, with their ids.
 
     Raises:
-        ConfigError: If a pattern matches none.
+        ConfigError: If a pattern matches none, or the run's labels are not known.
+        IntegrityError: If the labels are not those that the receipt names.
     """
     if not globs:
         return {}
-    vocab = parse_platform_vocab(out.read_bytes(PLATFORM_VOCAB), where=out.where(PLATFORM_VOCAB))
+    vocab = read_platform_vocab(out, receipt)
+    if vocab is None:
+        raise ConfigError(f"--platforms: {out.where(PLATFORM_VOCAB)} is missing; run again, or leave the option out")
     named = {f"{category}={label}": number for number, (category, label) in vocab.labels.items()}
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in named):

@@ -10,6 +10,7 @@ from cppmill_core import PlatformVocab
 from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 from cppmill_core.platforms import parse_platform_vocab
 
+from schemas.errors import IntegrityError
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from transforms.storage.folder import OutputFolder
 
@@ -38,12 +39,15 @@ def read_platform_vocab(out: OutputFolder, receipt: Mapping[str, Any]) -> Platfo
         The vocabulary; None if the run is from before runs had the file, and its vocabulary is not the present one.
 
     Raises:
-        CorruptDataError: If the file is damaged.
+        IntegrityError: If the file is not the one that the receipt names.
     """
+    expected = receipt["platform_vocab"]["digest"]
     try:
         data = out.read_bytes(PLATFORM_VOCAB)
     except FileNotFoundError:
         data = PUBLISHED.read_bytes()
-        if sha256(data).hexdigest() != receipt["platform_vocab"]["digest"]:
+        if sha256(data).hexdigest() != expected:
             return None
+    if sha256(data).hexdigest() != expected:
+        raise IntegrityError(f"{out.where(PLATFORM_VOCAB)}: not the file that the receipt names; see `cppmill verify`")
     return parse_platform_vocab(data, where=out.where(PLATFORM_VOCAB))

@@ -154,6 +154,28 @@ def test_a_working_set_that_cannot_be_is_refused(run, cppmill, tmp_path, argumen
     assert not (tmp_path / "set.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("platform_vocab.json", ["--platforms", "*=*"]),
+        ("tokenizer/decisions.parquet", ["--bands", "*"]),
+        ("tokenizer/manifest.json", []),
+    ],
+)
+def test_a_working_set_reads_no_file_that_the_receipt_does_not_name(copied_run, cppmill, tmp_path, name, arguments):
+    """Other labels, categories or ids would choose other tokens under the names that were asked for."""
+    path = copied_run.out / name
+    if path.suffix == ".json":
+        path.write_bytes(path.read_bytes().replace(b"cuda", b"cudb") + b" ")
+    else:
+        rows = pq.read_table(path)
+        pq.write_table(rows.slice(1), path)
+    command = ["vocab", "working-set", copied_run.out, *arguments, "--out", tmp_path / "set.json"]
+    done = cppmill(*command, check=False)
+    assert (done.returncode, (tmp_path / "set.json").exists()) == (1, False)
+    assert "the receipt" in done.stderr
+
+
 def test_a_working_set_needs_a_folder_outside_its_run(run, cppmill, tmp_path):
     for file, said in [
         (tmp_path / "no" / "set.json", "there is no folder"),
