@@ -177,6 +177,8 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     except NothingKeptError as error:
         raise _discard_emptied(versions, before, error) from error
     if after is None:
+        if current is not None:
+            versions.keep_first_pass(name, current)
         versions.discard()
         return _outcome(versions, None, request.keep)
     if before is not None and is_same(before, after):

@@ -129,17 +129,25 @@ def test_a_version_that_lacks_a_file_of_no_unit_is_not_up_to_date(store, cppmill
     cppmill("verify", store.out("v000002"))
 
 
-def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(store, cppmill):
-    before = tree(store.out("v000001"))
-    done = cppmill(*store.command, check=False)
-    assert done.returncode == 10
-    assert "v000001 is up to date, so there is nothing to do" in done.stdout
-    assert "read" not in done.stderr, "no version was begun"
-    assert store.versions.names == ["v000001"]
-    assert tree(store.out("v000001")) == before
+@pytest.mark.parametrize("filters", [[], ["--near-duplicate-similarity", "0.9"]], ids=["", "near_duplicates"])
+def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(store, cppmill, filters):
+    command = [*store.command, *filters]
+    cppmill(*command, check=False)
+    (version,) = store.versions.names[-1:]
+    before = tree(store.out(version))
+    for path in store.sources.rglob("*.*"):
+        path.touch()
+    for is_touched in (True, False):
+        done = cppmill(*command, check=False)
+        assert done.returncode == 10
+        assert f"{version} is up to date, so there is nothing to do" in done.stdout
+        assert ("read" in done.stderr) == is_touched, "sources that were touched are read again, once"
+        assert store.versions.names[-1] == version
+        assert tree(store.out(version)) == before
 
 
 def test_a_new_version_is_made_of_what_changed_beside_the_old_one(store, cppmill, checker):
+    cppmill(*store.command, check=False)  # the sources are a copy, which is read again, once
     added, changed, removed = store.change()
     before = tree(store.out("v000001"))
     done = cppmill(*store.command, "--json")

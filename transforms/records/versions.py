@@ -40,9 +40,8 @@ _NAME = re.compile(r"v(\d{6,})")
 _SHARED_STAGES = (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
 _UNSHARED = (Stage.SCAN, Stage.BUILD)
 _SHARED_FOLDERS = (UNITS, *(RECEIPT_FOLDERS[stage] for stage in _SHARED_STAGES))
-_SHARED_CACHE = tuple(
-    f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates", "drift")
-)
+_FIRST_PASS = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
+_SHARED_CACHE = (*_FIRST_PASS, f"{CACHE}/drift")
 _SHARED_FILES = (f"{CACHE}/digests.json",)
 _RUN_FOLDERS = frozenset({UNITS, *(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values())}) - {CACHE}
 
@@ -259,6 +258,18 @@ class Versions:
         expected = None if replaced is None else f"{VERSIONS}/{replaced}"
         self.folder.store.set_pointer(CURRENT, f"{VERSIONS}/{name}", expected=expected)
         self.folder.remove(BUILDING)
+
+    def keep_first_pass(self, name: str, current: str) -> None:
+        """Give the current version what an unfinished one, which came out the same, found in the first pass.
+
+        Otherwise each command would read sources again that were only touched.
+        """
+        made, kept = self.out(name), self.out(current)
+        for folder in _FIRST_PASS:
+            names, before = set(made.files(folder)), set(kept.files(folder))
+            kept.link(made, sorted(names - before))
+            for stale in sorted(before - names):
+                kept.remove(stale)
 
     def discard(self) -> None:
         """Remove the unfinished version, if there is one, unless it became the current one."""
