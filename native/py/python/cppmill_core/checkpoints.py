@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, VocabularyError
+from cppmill_core.manifests import parse_unique_json
 
 __all__ = ["VocabStamp", "assert_vocab", "is_embedding", "read_header", "read_stamp", "stamp"]
 
@@ -359,9 +360,9 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise CorruptDataError(f"{path}: not JSON ({error})") from error
+        value = parse_unique_json(content)
+    except ValueError as error:
+        raise CorruptDataError(f"{path}: not JSON, or ambiguous ({error})") from error
     if not isinstance(value, dict):
         raise CorruptDataError(f"{path}: JSON, but no object")
     return value

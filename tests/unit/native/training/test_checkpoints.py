@@ -285,3 +285,11 @@ def test_a_header_without_places_is_refused(weights: Path, tensor: Any) -> None:
     weights.write_bytes(len(header).to_bytes(8, "little") + header + bytes(64))
     with pytest.raises(cppmill_core.CorruptDataError, match=r"damaged: lm_head\.weight has no shape or no place"):
         read_stamp(weights)
+
+
+def test_a_header_with_a_tensor_twice_is_refused(weights: Path) -> None:
+    tensors = [f'"lm_head.weight":{{"dtype":"U8","shape":[1],"data_offsets":[{at},{at + 1}]}}' for at in range(2)]
+    header = f"{{{','.join(tensors)}}}".encode()
+    weights.write_bytes(len(header).to_bytes(8, "little") + header + bytes(2))
+    with pytest.raises(cppmill_core.CorruptDataError, match="'lm_head.weight' is there twice"):
+        read_stamp(weights)
