@@ -10,6 +10,7 @@ import json
 import os
 import re
 from hashlib import sha256
+from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from schemas.digests import parse_json
@@ -204,7 +205,7 @@ def _without_user(url: str) -> str:
 
 
 def _queries() -> dict[str, str]:
-    return dict(parse_json(os.environ.get(QUERIES, "{}")))
+    return _kept(QUERIES)
 
 
 def hide_passwords(url: str) -> str:
@@ -245,4 +246,13 @@ def _whole(plain: str, user: str, password: str) -> str:
 
 
 def _known() -> dict[str, list[str]]:
-    return dict(parse_json(os.environ.get(VARIABLE, "{}")))
+    return _kept(VARIABLE)
+
+
+def _kept(variable: str) -> dict[str, Any]:
+    """Return what is kept in a variable, nothing if it was not this module that wrote it."""
+    try:
+        found = parse_json(os.environ.get(variable, "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

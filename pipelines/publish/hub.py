@@ -210,6 +210,8 @@ def _failure(error: Exception, repository: Repository) -> CppmillError | None:
     cause = error.__cause__ if is_upload else error
     if isinstance(cause, HFValidationError):
         return ConfigError(f"ORG/NAME {repository.name}: {cause}")
+    if isinstance(cause, UnicodeEncodeError):  # of a header
+        return ConfigError(f"{repository.name}: HF_TOKEN has a character that no token has")
     if cause is None or not is_of_hub(cause):
         return None
     reason = _TOKEN.sub("hf_***", " ".join(str(cause).split()))

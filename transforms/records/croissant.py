@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from schemas.passwords import redacted
 from schemas.tables import tokens_schema
 from transforms.filters.kept_counts import documents_schema
 from transforms.records.in_toto import products
@@ -103,7 +104,7 @@ def make_croissant(
     about = {
         "license": list(licenses) or None,
         "url": publication.url,
-        "creator": publication.creator and {"@type": "sc:Organization", "name": publication.creator},
+        "creator": publication.creator and {"@type": "sc:Organization", "name": redacted(publication.creator)},
         "datePublished": publication.date,
     }
     return {

@@ -18,6 +18,7 @@ from transforms.sources.document import DamageError
 from transforms.storage.urls import input_errors, open_file
 
 _BUFFER_BYTES = 1 << 16
+_SECOND = 1_000_000_000
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -80,12 +81,18 @@ def read_piece(file: BinaryIO, num_bytes: int) -> bytes:
         raise DamageError(*os_error_reason(error)) from error
 
 
-def local_version(modified: int, changed: int) -> str:
-    """Return the version of a local file: its times of modification and of change, in nanoseconds since 1970.
+def local_version(modified: int, changed: int, inode: int) -> str:
+    """Return the version of a local file: its times of modification and of change, and its number.
 
-    Programs can set the first one, so that other content has it too, but not the second one, which the system notes.
+    Programs can set the first time, so that other content has it too, but not the second one, which the system notes.
+    Two files that changed at the same moment differ in their number.
+
+    Args:
+        modified: In nanoseconds since 1970.
+        changed: The same.
+        inode: 0 where files may be numbered anew, as in file systems in user space.
     """
-    return f"{modified}.{changed}"
+    return f"{modified}.{changed}.{inode}"
 
 
 def file_clock(folder: Path) -> int:
@@ -105,8 +112,9 @@ def file_clock(folder: Path) -> int:
 def count_changed(root: str, files: Iterable[tuple[str, int, str]], since: int) -> int:
     """Return how many files, given as path, size and version, are not what was listed, or may not be read.
 
-    A change within the moments that the system notes alike leaves the version of a file as it was. What a store gives
-    under one version stays the same, so only local files are looked at.
+    A change within the moments that the system notes alike leaves the version of a file as it was; some file systems
+    note whole seconds, or every other one. What a store gives under one version stays the same, so only local files
+    are looked at.
 
     Args:
         root: The folder.
@@ -123,5 +131,7 @@ def _is_as_listed(path: str, num_bytes: int, version: str, since: int) -> bool:
         found = os.lstat(path)
     except OSError:
         return False
-    is_listed = (found.st_size, local_version(found.st_mtime_ns, found.st_ctime_ns)) == (num_bytes, version)
-    return is_listed and found.st_ctime_ns < since and os.access(path, os.R_OK)
+    inode = 0 if version.endswith(".0") else found.st_ino
+    is_listed = (found.st_size, local_version(found.st_mtime_ns, found.st_ctime_ns, inode)) == (num_bytes, version)
+    noted_alike = 0 if found.st_ctime_ns % _SECOND else 2 * _SECOND
+    return is_listed and found.st_ctime_ns + noted_alike < since and os.access(path, os.R_OK)

@@ -99,7 +99,7 @@ class Input(NamedTuple):
         source: Index of the source.
         path: Path relative to the source's root; bytes that are not UTF-8 as surrogate escapes.
         num_bytes: Size when it was listed.
-        version: What `local_version` makes of its times, or what the store calls a version.
+        version: What `local_version` makes of its times and inode, or what the store calls a version.
         kind: What it is.
         reason: Why it cannot be read, if that is known already (a reason of the ledger), else empty.
     """
@@ -291,10 +291,10 @@ class _Walk:
                     yield from self._files(prefix, entries, None if whole else pattern)
 
     def _files(
-        self, prefix: str, entries: list[tuple[str, int, int, tuple[int, int], int]], pattern: Glob | None
+        self, prefix: str, entries: list[tuple[str, int, int, tuple[int, int, int], int]], pattern: Glob | None
     ) -> Iterator[Input]:
         """Yield the files of a folder that a pattern matches, and note what is no file."""
-        for name, kind, num_bytes, times, error in entries:
+        for name, kind, num_bytes, version, error in entries:
             path = prefix + name
             taken = pattern is None or pattern.matches(path)
             if kind != _IS_FILE:
@@ -304,7 +304,7 @@ class _Walk:
                 yield (
                     self._dead(path, error)
                     if error
-                    else Input(self._source, path, num_bytes, local_version(*times), kind_of(path))
+                    else Input(self._source, path, num_bytes, local_version(*version), kind_of(path))
                 )
 
     def _note(self, name: str, path: str, kind: int, *, taken: bool) -> None:

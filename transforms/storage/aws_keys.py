@@ -8,6 +8,7 @@ launcher that has the variable name the secret in an option for Beam (`pipelines
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
@@ -22,6 +23,7 @@ _ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER"
 """Names another endpoint, as gcloud takes it; one without TLS is on this machine, and is asked without credentials."""
 
 _PREFIX = "AWS_"
+_NAME = re.compile(r"projects/[^/\s\"]+/secrets/[^/\s\"]+(/versions/[^/\s\"]+)?")
 _SECONDS = 60.0
 
 
@@ -36,9 +38,12 @@ def load_aws_keys() -> None:
     """Put the variables of the secret, if one is named, into the environment of this process.
 
     Raises:
-        ConfigError: If the secret cannot be read, or is no JSON object of AWS's variables.
+        ConfigError: If the variable names no secret (it may hold one, so it is not shown), or the secret cannot be read
+            or is no JSON object of AWS's variables.
     """
     name = secret_name()
+    if name and not _NAME.fullmatch(name):
+        raise ConfigError(f"{SECRET_VARIABLE}: not the name of a secret, which is as projects/PROJECT/secrets/NAME")
     if name:
         os.environ.update(parse_secret(_read(name), name))
 

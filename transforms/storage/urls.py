@@ -44,6 +44,8 @@ def open_url(url: str) -> tuple[Any, str]:
 
         system, path = fsspec.filesystem("http", client_kwargs=_web_client(url)), url
     elif scheme == HUB:
+        if redacted(url) != url:  # a query would be part of a file's name, which errors of the library quote
+            raise ConfigError(f"{redacted(url)}: {NO_PASSWORD}")
         system, path = _open_hub(url)
     elif "::" in url:
         system, path = _open_archive(with_password(url))

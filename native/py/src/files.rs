@@ -54,8 +54,8 @@ fn to_entries(py: Python<'_>, listed: files::Listed) -> PyResult<Bound<'_, PyAny
         Err(number) => Ok(number.into_pyobject(py)?.into_any()),
         Ok(entries) => {
             let tuple = |entry: files::Entry| {
-                let times = (entry.modified_ns, entry.changed_ns);
-                (entry.name, entry.kind as u8, entry.num_bytes, times, entry.error).into_pyobject(py)
+                let version = (entry.modified_ns, entry.changed_ns, entry.inode);
+                (entry.name, entry.kind as u8, entry.num_bytes, version, entry.error).into_pyobject(py)
             };
             let tuples = entries.into_iter().map(tuple).collect::<PyResult<Vec<_>>>()?;
             Ok(PyList::new(py, tuples)?.into_any())

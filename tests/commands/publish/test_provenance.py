@@ -67,6 +67,12 @@ def statement_of(folder):
     return json.loads((folder / "provenance.json").read_bytes())
 
 
+def test_a_password_in_the_creators_address_is_not_published(run, cppmill, tmp_path):
+    cppmill("provenance", run.out, "--out", tmp_path / "card", "--creator", "Me https://me:s3cr3t@host/x")
+    files = [path for path in (tmp_path / "card").rglob("*") if path.is_file()]
+    assert files and not [path.name for path in files if b"s3cr3t" in path.read_bytes()]
+
+
 def test_the_statement_is_in_totos_and_slsas(folder):
     value = statement_of(folder)
     statement = Statement.copy_from_pb(json_format.ParseDict(value, StatementMessage()))

@@ -116,3 +116,7 @@ def test_a_token_that_is_no_header_is_not_repeated(run, hub_server, cppmill, mon
     assert done.returncode != 0
     assert "hf_***" in done.stderr
     assert "hush" not in done.stdout + done.stderr
+    monkeypatch.setenv("HF_TOKEN", "hf_hushé")
+    done = cppmill("push", NAME, run.out, check=False)
+    assert (done.returncode, "HF_TOKEN has a character that no token has" in done.stderr) == (2, True), done.stderr
+    assert "hush" not in done.stdout + done.stderr

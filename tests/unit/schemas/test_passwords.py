@@ -43,6 +43,16 @@ def test_a_hidden_password_comes_back_for_who_opens_the_url() -> None:
     assert with_password(hide_passwords(chained)) == chained
 
 
+@pytest.mark.parametrize("value", ["", "x", "null", "1", "[1]"])
+def test_what_another_program_put_into_the_variables_is_passed_over(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in (VARIABLE, QUERIES):
+        monkeypatch.setenv(variable, value)
+    assert user_of("http://host/a") is None
+    assert with_query("http://host/a") == with_password("http://host/a") == "http://host/a"
+
+
 def test_a_repository_is_no_password() -> None:
     assert hide_passwords("github://org:repo@main/src") == "github://org:repo@main/src"
     assert redacted("github://org:repo@main/src") == "github://org:repo@main/src"

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rayon::prelude::*;
 
+use super::inodes::keeps_inodes;
 use crate::pools::thread_pool;
 use crate::{Result, Stop};
 
@@ -39,6 +40,8 @@ pub struct Entry {
     pub modified_ns: i64,
     /// When the system last noted a change to a file, its name or permissions, in nanoseconds; no program can set it.
     pub changed_ns: i64,
+    /// The number of a file, 0 where files may be numbered anew.
+    pub inode: u64,
     /// The number of the error that looking at it gave, 0 for none.
     pub error: i32,
 }
@@ -63,12 +66,14 @@ pub fn list_folders(root: &[u8], folders: &[OsString], threads: usize, stop: &St
 }
 
 fn entries(folder: &OsStr) -> io::Result<Vec<Entry>> {
-    fs::read_dir(folder)?.map(|entry| entry.map(|entry| look_at(&entry))).collect()
+    let keeps_inodes = keeps_inodes(folder);
+    fs::read_dir(folder)?.map(|entry| entry.map(|entry| look_at(&entry, keeps_inodes))).collect()
 }
 
 /// Returns an entry with what is known of it; only of a file the operating system is asked for more.
-fn look_at(entry: &DirEntry) -> Entry {
-    let plain = |kind| Entry { name: entry.file_name(), kind, num_bytes: 0, modified_ns: 0, changed_ns: 0, error: 0 };
+fn look_at(entry: &DirEntry, keeps_inodes: bool) -> Entry {
+    let plain =
+        |kind| Entry { name: entry.file_name(), kind, num_bytes: 0, modified_ns: 0, changed_ns: 0, inode: 0, error: 0 };
     let found = entry.file_type().and_then(|kind| match kind {
         kind if kind.is_symlink() => Ok(plain(EntryKind::Link)),
         kind if kind.is_dir() => Ok(plain(EntryKind::Folder)),
@@ -77,6 +82,7 @@ fn look_at(entry: &DirEntry) -> Entry {
             num_bytes: status.len(),
             modified_ns: status.mtime() * NANOSECONDS + status.mtime_nsec(),
             changed_ns: status.ctime() * NANOSECONDS + status.ctime_nsec(),
+            inode: if keeps_inodes { status.ino() } else { 0 },
             ..plain(EntryKind::File)
         }),
     });

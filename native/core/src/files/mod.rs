@@ -7,6 +7,7 @@
 
 mod batch;
 mod contents;
+mod inodes;
 mod list;
 mod read;
 #[cfg(test)]

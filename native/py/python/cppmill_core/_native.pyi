@@ -727,7 +727,7 @@ def json_rows(rows: pa.RecordBatch) -> bytes:
 
 def list_folders(
     root: bytes, folders: list[str], *, threads: int = 1
-) -> list[int | list[tuple[str, int, int, tuple[int, int], int]]]:
+) -> list[int | list[tuple[str, int, int, tuple[int, int, int], int]]]:
     """List folders, many at a time; links are not followed.
 
     Args:
@@ -737,8 +737,9 @@ def list_folders(
 
     Returns:
         For each the number of the operating system's error, or its entries in no order: name, kind (0 a file, 1 a
-        folder, 2 a link, 3 anything else), and of a file its size, its times of modification and of the last change
-        that the system noted, in nanoseconds, and the number of the error that looking at it gave, 0 for none.
+        folder, 2 a link, 3 anything else), and of a file its size; its times of modification and of the last change
+        that the system noted, in nanoseconds, with its inode, which is 0 where files may be numbered anew; and the
+        number of the error that looking at it gave, 0 for none.
 
     Raises:
         OSError: the threads cannot be started.

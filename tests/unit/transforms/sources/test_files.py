@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from schemas.errors import ResourceError
+from schemas.options import IngestOptions
 from schemas.reasons import Dead
-from transforms.sources.files import NotRegularError, open_input, os_error_reason
+from transforms.sources.files import NotRegularError, count_changed, local_version, open_input, os_error_reason
+from transforms.sources.listing import list_inputs
 
 
 def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
@@ -35,3 +38,25 @@ def test_a_denied_file_is_unreadable() -> None:
 def test_what_this_process_lacks_is_no_fault_of_a_file(number: int) -> None:
     with pytest.raises(ResourceError, match="no more"):
         os_error_reason(OSError(number, os.strerror(number), "a.cpp"))
+
+
+@pytest.mark.parametrize(("changed", "seconds"), [(7_000_000_000, 2), (7_000_000_001, 0)])
+def test_a_file_may_have_changed_again_within_the_whole_seconds_that_some_systems_note(
+    changed: int, seconds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.cpp").write_bytes(b"x")
+    status = SimpleNamespace(st_size=1, st_mtime_ns=5, st_ctime_ns=changed, st_ino=3)
+    monkeypatch.setattr(os, "lstat", lambda _: status)
+    for inode in (0, 3):
+        files = [("a.cpp", 1, local_version(5, changed, inode))]
+        began = changed + seconds * 1_000_000_000
+        assert [count_changed(str(tmp_path), files, since) for since in (began, began + 1)] == [1, 0]
+    assert count_changed(str(tmp_path), [("a.cpp", 1, local_version(5, changed, 4))], 9_000_000_009) == 1
+
+
+def test_the_version_of_a_file_tells_it_from_another_one(tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_bytes(b"x")
+    found = (tmp_path / "a.cpp").lstat()
+    (listed,) = list_inputs([str(tmp_path)], IngestOptions()).inputs
+    times = found.st_mtime_ns, found.st_ctime_ns
+    assert listed.version in (local_version(*times, found.st_ino), local_version(*times, 0))

@@ -6,7 +6,7 @@ import pytest
 from apache_beam.options.value_provider import RuntimeValueProvider
 
 from schemas.errors import ConfigError
-from transforms.storage.aws_keys import SECRET_OPTION, SECRET_VARIABLE, parse_secret, secret_name
+from transforms.storage.aws_keys import SECRET_OPTION, SECRET_VARIABLE, load_aws_keys, parse_secret, secret_name
 
 SECRET = "projects/p/secrets/s"
 KEYS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_ENDPOINT_URL_S3": "https://s3.example.org"}
@@ -52,3 +52,11 @@ def test_the_environment_comes_first(monkeypatch):
     monkeypatch.setattr(RuntimeValueProvider, "runtime_options", {SECRET_OPTION: SECRET})
     monkeypatch.setenv(SECRET_VARIABLE, "projects/q/secrets/s")
     assert secret_name() == "projects/q/secrets/s"
+
+
+@pytest.mark.parametrize("value", [json.dumps(KEYS), "hidden", "projects/p/hidden", "projects/p/secrets/s/hidden"])
+def test_a_secret_in_the_place_of_its_name_is_not_shown(value, monkeypatch):
+    monkeypatch.setenv(SECRET_VARIABLE, value)
+    with pytest.raises(ConfigError, match=f"^{SECRET_VARIABLE}: not the name of a secret") as refused:
+        load_aws_keys()
+    assert "hidden" not in str(refused.value)

@@ -88,6 +88,11 @@ def test_a_password_in_the_place_of_a_bucket_reaches_no_library_which_would_quot
         open_url(f"{scheme}://me:secret@b/x")
 
 
+def test_a_token_in_a_url_of_the_hub_reaches_no_library_which_would_quote_it():
+    with pytest.raises(ConfigError, match=r"^hf://datasets/a/b\?\*\*\*: a password does not belong here"):
+        open_url("hf://datasets/a/b?token=secret")
+
+
 def test_of_an_input_only_errors_of_the_libraries_of_stores_are_failures_of_the_store():
     failed = type("HttpError", (Exception,), {"__module__": "gcsfs.retry"})
     said = "gs://b: the object store failed after all retries: HttpError: a b; "
