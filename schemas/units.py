@@ -63,6 +63,9 @@ RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALID
 TOKENIZER_STAGES = (Stage.SCAN, Stage.BUILD)
 """The stages that make a tokenizer: a run with one given leaves them out."""
 
+_PARTS = f"{RECEIPT_FOLDERS[Stage.SCAN]}/"
+"""Where the counts of shards are, named as their units are; those of the run have names of their own."""
+
 DOCUMENTS_PREFIX, REJECTS_PREFIX = "documents/part-", "documents/rejects-"
 """How the names of the outputs of ingest begin."""
 
@@ -255,6 +258,9 @@ class UnitReceipt:
         paths = [output.path for output in self.outputs]
         if len(set(paths)) < len(paths):
             raise ValueError("outputs: a file is there twice")
+        unnamed = [path for path in paths if self.stage in APART and f"-{self.key}" not in path]
+        if any(self.stage is not Stage.SCAN or path.startswith(_PARTS) for path in unnamed):
+            raise ValueError("outputs: a file has the name of another unit's")
         known = _TOTALS.get(self.stage)
         if known is not None and not known[0] <= self.totals.keys() <= known[0] | known[1]:
             raise ValueError(f"totals: they are {', '.join(sorted(self.totals))}")

@@ -6,6 +6,7 @@ have sums. No file contradicts the rest: what came before a version that was rem
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from pipelines.versions.changes import FinishedRun, find_changes
 from pipelines.versions.trend import compare_projects
 from schemas.digests import same_json
+from schemas.places import is_remote
 from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORM, DRIFT_FORMAT
 from transforms.records.receipts import RECEIPT, find_intact_receipt
@@ -70,10 +72,11 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
         out: The folder of a run; of one that is not in a store there are no records.
         receipt: Its receipt.
     """
-    store = store_of(out.root)
+    place = out.root if is_remote(out.root) else os.path.realpath(out.root)  # `current` is a link
+    store = store_of(place)
     if store is None:
         return
-    versions, name = Versions(store), out.root.rpartition("/")[2]
+    versions, name = Versions(store), place.rpartition("/")[2]
     facts = {"receipt": receipt["digest"], "tokenizer": receipt["tokenizer"]["digest"], "ledger": receipt["ledger"]}
     facts |= {total: receipt["dataset"][total] for total in _TOTALS}
     records: dict[str, Mapping[str, Any]] = {}

@@ -20,6 +20,7 @@ from pipelines.versions.retokenize import Request, retokenize
 from pipelines.versions.verify import verify
 from schemas.study_options import DriftOptions
 from tests.prepared import SourcesAndStore
+from tests.signing import rewrite, seal
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import read_ids
 from transforms.drift.names import TOTALS
@@ -332,3 +333,16 @@ def test_the_report_of_a_store_has_the_drift_of_each_version(store, tmp_path):
         assert shown[name][3:6] == ["–" if share is None else f"{100 * share:.3f}%" for share in rare]
         died, families = record["ids"]["died"], record["families"]
         assert shown[name][6:8] == ["–" if found is None else f"{found['number']:,}" for found in (died, families)]
+
+
+def test_records_are_looked_at_too_where_the_link_to_the_current_version_is_verified(copied):
+    assert verify(f"{copied.place}/current") == []
+    path = copied.place / f"changes/{Versions(copied.place).current}.json"
+
+    def add(record):
+        record["documents"]["added"] += 5
+        seal(record)
+
+    rewrite(path, add)
+    places = (f"{copied.place}/current", f"{copied.place}/current/", Versions(copied.place).out(path.stem).root)
+    assert all(path.name in " ".join(verify(place)) for place in places)

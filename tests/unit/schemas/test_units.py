@@ -156,6 +156,26 @@ def test_what_was_altered_has_the_form_that_ingest_writes(altered, is_written):
     check_form(receipt, altered, is_written=is_written)
 
 
+@pytest.mark.parametrize(
+    ("stage", "name", "is_written"),
+    [
+        (Stage.SCAN, f"counts/parts/words-{'0' * 64}.parquet", True),
+        (Stage.SCAN, f"counts/parts/words-{'1' * 64}.parquet", False),
+        (Stage.SCAN, "counts/words/part-000.parquet", True),
+        (Stage.SEQUENCES, f"sequences/part-{'1' * 64}.parquet", False),
+        (Stage.BUILD, "tokenizer/manifest.json", True),
+    ],
+)
+def test_a_unit_has_no_file_with_the_name_of_another_ones(stage, name, is_written):
+    output = OutputFile(path=name, sha256="2" * 64, num_bytes=9, rows=1)
+    receipt = UnitReceipt(stage=stage, key="0" * 64, outputs=(output,), totals={})
+    if is_written:
+        receipt.check_facts(where="a")
+    else:
+        with pytest.raises(IntegrityError, match="outputs: a file has the name of another unit's"):
+            receipt.check_facts(where="a")
+
+
 @pytest.mark.parametrize("inputs", [{"a": None}, {"a": 1}, {"a": "0" * 63}, {"a": "G" * 64}])
 def test_inputs_have_digests(inputs):
     with pytest.raises(IntegrityError, match="inputs: a digest is no SHA-256"):
