@@ -263,7 +263,7 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     found = lock if version.startswith(SHIPPED) else lock.binding
     known = {(entry.token, entry.id) for entry in found.entries}
     rows = sorted((token["id"], token["token"]) for token in manifest["tokens"])
-    _check_repeated(lock, version, rows, tokenizer)
+    _check_repeated(lock, version, frozenset(rows), tokenizer)
     added = [LockedId(token, i, version, f"{tokenizer}/manifest.json") for i, token in rows if (token, i) not in known]
     Lock.from_entries((*lock.entries, *added))
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
@@ -275,7 +275,7 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     return len(added)
 
 
-def _check_repeated(lock: Lock, version: str, rows: Collection[tuple[int, str]], tokenizer: Path) -> None:
+def _check_repeated(lock: Lock, version: str, rows: frozenset[tuple[int, str]], tokenizer: Path) -> None:
     """Refuse lines of the release that is made now which are not of its tokenizer: no repeated release left them."""
     for entry in lock.entries:
         if entry.version == version and (entry.id, entry.token) not in rows:

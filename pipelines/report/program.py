@@ -123,8 +123,8 @@ def write_rows(run: str, page: Path, *, shard: str, first: int, rows: int) -> st
     """
     out = OutputFolder(find_run(run))
     _check_page(out.root, page)
-    receipt = find_intact_receipt(out) or {}
-    if receipt and shard in named_files(receipt):
+    receipt = find_intact_receipt(out)
+    if receipt is not None and shard in named_files(receipt):
         check_named(out, receipt, [shard])
     if not out.exists(f"tokenizer/{MANIFEST_JSON}"):
         html, told = render_rows(out, shard, first=first, rows=rows, palette=None)

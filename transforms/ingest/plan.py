@@ -15,13 +15,13 @@ from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from schemas.units import Stage, Unit, unit_key
 from transforms.filters.redaction import REDACTION
-from transforms.ingest.dedup.clusters import FOLDER, has_near_duplicates, near_duplicates_by_unit, near_duplicates_name
+from transforms.ingest.dedup.clusters import has_near_duplicates, near_duplicates_by_unit, near_duplicates_name
 from transforms.ingest.dedup.exact import duplicates_by_unit, duplicates_name, has_duplicates
 from transforms.ingest.fingerprints import IS_READ, find_digest, fingerprints_digest, fingerprints_name
 from transforms.ingest.input_units import UNMARKED
 from transforms.ingest.minhash import finds_near_duplicates, signatures_name
 from transforms.sources.listing import Kind
-from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.folder import FIRST_PASS, OutputFolder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +171,7 @@ def prune_cache(found: FirstPass, out: OutputFolder, options: IngestOptions) -> 
     kept |= {duplicates_name(found.units, found.digests), found.near_duplicates or ""}
     if finds_near_duplicates(options):
         kept |= {signatures_name(key, options) for key in keys}
-    folders = (f"{CACHE}/fingerprints", f"{CACHE}/duplicates", f"{CACHE}/signatures", FOLDER)
-    stale = [name for folder in folders for name in out.files(folder) if name not in kept]
+    stale = [name for folder in FIRST_PASS for name in out.files(folder) if name not in kept]
     for name in stale:
         out.remove(name)
     return len(stale)

@@ -30,7 +30,7 @@ from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
 from transforms.records.record import check_form, read_record, reads_record
 from transforms.records.recorded import recorded_files
-from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.folder import CACHE, FIRST_PASS, OutputFolder
 
 VERSIONS, CHANGES, TREND, DRIFT = "versions", "changes", "trend", "drift"
 CHANGES_FORMAT = "cppmill-changes-1"
@@ -40,8 +40,7 @@ _NAME = re.compile(r"v(\d{6,})")
 _SHARED_STAGES = (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
 _UNSHARED = (Stage.SCAN, Stage.BUILD)
 _SHARED_FOLDERS = (UNITS, *(RECEIPT_FOLDERS[stage] for stage in _SHARED_STAGES))
-_FIRST_PASS = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
-_SHARED_CACHE = (*_FIRST_PASS, f"{CACHE}/drift")
+_SHARED_CACHE = (*FIRST_PASS, f"{CACHE}/drift")
 _SHARED_FILES = (f"{CACHE}/digests.json",)
 _RUN_FOLDERS = frozenset({UNITS, *(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values())}) - {CACHE}
 
@@ -265,7 +264,7 @@ class Versions:
         Otherwise each command would read sources again that were only touched.
         """
         made, kept = self.out(name), self.out(current)
-        for folder in _FIRST_PASS:
+        for folder in FIRST_PASS:
             names, before = set(made.files(folder)), set(kept.files(folder))
             kept.link(made, sorted(names - before))
             for stale in sorted(before - names):

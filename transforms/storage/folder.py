@@ -41,10 +41,13 @@ from transforms.storage.local import LocalStore
 from transforms.storage.objects import ObjectStore
 from transforms.storage.protocol import CACHE, Status, Store
 
-__all__ = ["CACHE", "OutputFolder"]
+__all__ = ["CACHE", "FIRST_PASS", "OutputFolder"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+FIRST_PASS = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
+"""The folders in which the first pass of ingest keeps what it found."""
 
 _DIGESTS = f"{CACHE}/digests.json"
 SET_ASIDE = f"{CACHE}/set-aside"

@@ -35,8 +35,8 @@ pub struct Files<'a> {
 /// A file that is too large has no digest and no error.
 ///
 /// # Errors
-/// `Invalid` for columns of other types, with nulls or of unequal lengths, or, with `keep`, sizes beyond the memory; `Io` if the
-/// threads cannot be started; `Stopped` if `stop` is set.
+/// `Invalid` for columns of other types, with nulls or of unequal lengths, or, with `keep`, sizes beyond the memory;
+/// `Io` if the threads cannot be started; `Stopped` if `stop` is set.
 pub fn read_files(files: &Files<'_>, keep: bool, threads: usize, stop: &Stop) -> Result<RecordBatch> {
     let paths = full_paths(files)?;
     let sizes = listed_sizes(files, paths.len())?;

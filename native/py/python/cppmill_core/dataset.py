@@ -130,7 +130,7 @@ class Dataset:
             digests=digests,
             fingerprint=fingerprint_of(groups),
             source={"dataset": record["dataset"]["digest"], name: record["digest"]} if record else None,
-            versions={info.base_name: _version(info) for info in infos} if check_files else {},
+            versions={info.base_name: _version(info) for info in infos if check_files and info.base_name in listed},
         )
 
     @property

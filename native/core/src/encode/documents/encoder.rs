@@ -91,8 +91,8 @@ impl Encoder {
             return Ok(Self { pattern, segmentation: Segmentation::Words, merges: whole, normalizes });
         }
         let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
-        let mut made = merges[..artifact.first_superword].iter().filter_map(|merge| vocabulary.bytes(merge.2).ok());
-        if !words.has_borders() || !whole.has_borders() || !Superwords::suit(pattern.words(), &mut made) {
+        let made = merges[..artifact.first_superword].iter().filter_map(|merge| vocabulary.bytes(merge.2).ok());
+        if !words.has_borders() || !whole.has_borders() || !Superwords::suit(pattern.words(), made) {
             return Ok(Self { pattern, segmentation: Segmentation::WholeLines, merges: whole, normalizes });
         }
         let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);

@@ -29,7 +29,8 @@ pub(crate) struct Superwords {
 
 impl Superwords {
     /// Whether lines can be put together from their words, which `pattern` cuts, with these tokens of the merges of
-    /// words. In a token of many words, all that is known of it would be merged again for each word: no build makes one.
+    /// words. In a token of many words, all that is known of it would be merged again for each word; no build makes
+    /// one.
     pub(crate) fn suit<'a>(pattern: Pattern, mut tokens: impl Iterator<Item = &'a [u8]>) -> bool {
         tokens.all(|token| {
             let mut words = 0;

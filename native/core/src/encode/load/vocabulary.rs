@@ -31,7 +31,8 @@ impl Vocabulary {
     /// tokenizer of another program.
     ///
     /// # Errors
-    /// `Invalid` if there are more ids or merges than the encoder knows; `Corrupt` if ids and tokens do not fit together.
+    /// `Invalid` if there are more ids or merges than the encoder knows; `Corrupt` if ids and tokens do not fit
+    /// together.
     pub(crate) fn new(artifact: &Artifact) -> Result<Self> {
         let (ids, merges) = (artifact.manifest.vocab_size, artifact.merges.len());
         if ids > MAX_IDS || merges > MAX_MERGES as usize {

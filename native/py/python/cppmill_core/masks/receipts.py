@@ -103,7 +103,7 @@ def verify_mask_receipt(
         "mask": mask.digest,
         "checkpoint": {path.name: _sha256(path) for path in files},
         "bias": _prove_bias(files, mask) if mask.biases.any() else None,
-        "frozen": _digest_rows(files, mask.frozen) if mask.frozen else None,
+        "frozen": _digests(_frozen_rows(files, mask.frozen)) if mask.frozen else None,
     }
     wrong = [
         f"{name} is {value}, the receipt says {receipt.get(name)}"
@@ -139,7 +139,7 @@ def _prove_bias(files: Sequence[Path], mask: Mask) -> dict[str, str]:
 
 def _prove_frozen(files: Sequence[Path], base: Sequence[Path], mask: Mask) -> dict[str, str]:
     """Return the SHA-256 of the frozen rows of each embedding and output layer, which are those of the base."""
-    found, before = _digest_rows(files, mask.frozen), _digest_rows(base, mask.frozen)
+    found, before = _frozen_rows(files, mask.frozen), _frozen_rows(base, mask.frozen)
     if found.keys() != before.keys():
         lists = (before.keys() - found.keys(), found.keys() - before.keys())
         missing, added = (", ".join(sorted(names)) or "none" for names in lists)
@@ -147,8 +147,7 @@ def _prove_frozen(files: Sequence[Path], base: Sequence[Path], mask: Mask) -> di
             f"{files[0]}: other embedding and output layers than {base[0]}: missing are {missing}, additional are "
             f"{added}, so not all frozen rows can be compared; save both checkpoints with the same names"
         )
-    types = [dict(_layer_types(part)) for part in (files, base)]
-    moved = [name for name in found if (before[name], types[1][name]) != (found[name], types[0][name])]
+    moved = [name for name, rows in found.items() if before[name] != rows]
     if moved:
         raise VocabularyError(
             f"{files[0]}: frozen rows of {', '.join(moved)} differ from those of {base[0]}, in value or in type; "
@@ -156,24 +155,22 @@ def _prove_frozen(files: Sequence[Path], base: Sequence[Path], mask: Mask) -> di
         )
     if not found:
         raise VocabularyError(f"{files[0]}: no embedding or output layer by a usual name, so no rows to compare")
-    return found
+    return _digests(found)
 
 
-def _digest_rows(files: Sequence[Path], ids: Sequence[int]) -> dict[str, str]:
-    found = dict[str, str]()
+def _frozen_rows(files: Sequence[Path], ids: Sequence[int]) -> dict[str, tuple[str, Any]]:
+    """Return SHA-256 and type of the rows of each embedding and output layer: bytes are numbers only with a type."""
+    found = dict[str, tuple[str, Any]]()
     for path, name, rows, tensor in _tensors(files):
         if is_embedding(name, tensor["shape"]):
             if name in found:
                 raise VocabularyError(f"{path}: {name} is in another file of the checkpoint too; remove one of them")
-            found[name] = hashlib.sha256(rows[list(ids)].tobytes()).hexdigest()
+            found[name] = hashlib.sha256(rows[list(ids)].tobytes()).hexdigest(), tensor["dtype"]
     return found
 
 
-def _layer_types(files: Sequence[Path]) -> Iterator[tuple[str, Any]]:
-    """Yield the type of each embedding and output layer: the same bytes are other numbers of another type."""
-    for _, name, _, tensor in _tensors(files):
-        if is_embedding(name, tensor["shape"]):
-            yield name, tensor["dtype"]
+def _digests(rows: dict[str, tuple[str, Any]]) -> dict[str, str]:
+    return {name: digest for name, (digest, _) in rows.items()}
 
 
 def _as_type(values: npt.NDArray[np.float32], dtype: str) -> bytes:
