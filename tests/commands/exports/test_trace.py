@@ -155,8 +155,10 @@ def test_another_dataset_or_step_is_refused(licensed, run, cppmill, tmp_path):
     assert "2 streams of" in refused({"streams": 2, "shuffle": False}, *data)
     assert "1,000,000 rows of an epoch consumed" in refused({"consumed": 1_000_000}, *data)
     leg = state["legs"][0]
-    for wrong in ([leg, leg], [leg | {"epoch": 5}], [leg | {"consumed": 4}], [leg | {"consumed": 10**9}, leg]):
+    for wrong in ([leg | {"epoch": 5}], [leg | {"consumed": 4}], [leg | {"consumed": 10**9}]):
         assert "do not lead to (0, 3)" in refused({"legs": wrong}, *data)
+    for wrong in ([leg, leg], [leg | {"consumed": 2}, leg]):
+        assert "no loader writes the leg" in refused({"legs": wrong}, *data)
     done = cppmill("trace", *data, check=False)
     assert (done.returncode, "give a checkpoint, or --step" in done.stderr) == (2, True)
 

@@ -104,6 +104,15 @@ def test_legs_that_no_loader_writes_are_refused(position: dict[str, Any], change
         read_legs(position | {"legs": [position["legs"][0] | change]})
 
 
+@pytest.mark.parametrize("places", [[(0, 0), (0, 0)], [(0, 8), (0, 4)], [(1, 0), (0, 8)], [(0, 4), (1, 0), (0, 8)]])
+def test_legs_out_of_order_are_refused(position: dict[str, Any], places: list[tuple[int, int]]) -> None:
+    legs = [position["legs"][0] | {"epoch": epoch, "consumed": consumed} for epoch, consumed in places]
+    in_order = [legs[places.index(place)] for place in sorted(set(places))]
+    assert len(read_legs(position | {"legs": in_order})) == len(in_order)
+    with pytest.raises(cppmill_core.InvalidInputError, match="no loader writes the leg"):
+        read_legs(position | {"legs": legs})
+
+
 def test_workers_of_a_stateful_loader_make_one_position(position: dict[str, Any]) -> None:
     place = {"rank": 1, "ranks": 2, "workers": 2}
     states = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import count
+from itertools import count, pairwise
 from numbers import Integral
 from operator import ge
 from typing import Any
@@ -177,6 +177,7 @@ def read_legs(state: Mapping[str, Any]) -> tuple[Leg, ...]:
     except TypeError as error:
         raise InvalidInputError(f"the position: legs that cannot be read ({error})") from error
     wrong = [leg for leg in legs if not _is_written(leg)]
+    wrong += [leg for before, leg in pairwise(legs) if (leg.epoch, leg.consumed) <= (before.epoch, before.consumed)]
     if wrong:
         raise InvalidInputError(f"the position: no loader writes the leg {wrong[0]}")
     return legs
