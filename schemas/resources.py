@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 from schemas.errors import CppmillError, ResourceError
 from schemas.printing import one_line
@@ -35,8 +36,12 @@ LEAST_DATA = 400 << 20
 """Bytes of data with which no library ends the process by itself, because it cannot even begin."""
 
 
-def check_address_space(where: str) -> None:
-    """Refuse to begin where the limit of the address space, or of data, would end this process without a word.
+_MANY_PROCESSES = 1_000
+"""A limit with which nobody wants to hinder threads."""
+
+
+def check_limits(where: str) -> None:
+    """Refuse to begin where the limit of address space, data or threads would end this process without a word.
 
     Args:
         where: What is about to be made, for the message.
@@ -46,6 +51,7 @@ def check_address_space(where: str) -> None:
     """
     _check_limit(where, resource.RLIMIT_AS, "the address space is", "-v", LEAST_ADDRESS_SPACE)
     _check_limit(where, resource.RLIMIT_DATA, "data are", "-d", LEAST_DATA)
+    _check_threads(where)
 
 
 def _check_limit(where: str, kind: int, what: str, flag: str, least: int) -> None:
@@ -55,6 +61,29 @@ def _check_limit(where: str, kind: int, what: str, flag: str, least: int) -> Non
             f"{where}: {what} limited to {limit:,} bytes (ulimit {flag} {limit >> 10}); at least "
             f"{least:,} are needed (ulimit {flag} {least >> 10}), for large inputs more"
         )
+
+
+def _check_threads(where: str) -> None:
+    """Start as many threads as Arrow will, if few processes are allowed; without one it ends the process, or waits."""
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if limit == resource.RLIM_INFINITY or limit > _MANY_PROCESSES:
+        return
+    import pyarrow as pa  # slow, and seldom needed
+
+    may_end, started, needed = Event(), [], pa.cpu_count() + pa.io_thread_count()
+    try:
+        for _ in range(needed):
+            thread = Thread(target=may_end.wait)
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise ResourceError(
+            f"{where}: {len(started)} threads can be started (ulimit -u: {limit:,}); {needed} are needed"
+        ) from error
+    finally:
+        may_end.set()
+        for thread in started:
+            thread.join()
 
 
 _IN_TRACEBACK = re.compile(

@@ -34,7 +34,7 @@ from pipelines.console.terminal import printable_output, silence
 from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
 from schemas.logs import LOGGER
 from schemas.printing import one_line
-from schemas.resources import check_address_space
+from schemas.resources import check_limits
 
 NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
 """Their Python warnings are for their own developers."""
@@ -79,7 +79,7 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
         SystemExit: With the exit code of an error that the user can fix.
     """
     with exit_on_error(output):
-        check_address_space("cppmill")  # with less, no thread starts, ours or Arrow's: it aborts, or waits for ever
+        check_limits("cppmill")  # with less, a thread does not start, ours or Arrow's: it aborts, or waits for ever
         with (
             done_before_end(_remove_scratch),  # around the block that ends the process
             stop_on_signals(advice=advice),

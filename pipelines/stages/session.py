@@ -30,7 +30,7 @@ from pipelines.stages.vocabulary import local_vocabulary
 from schemas.digests import parse_json, sha256_json
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
-from schemas.resources import check_address_space
+from schemas.resources import check_limits
 from schemas.units import (
     RECEIPT_FOLDERS,
     TOKENIZER_STAGES,
@@ -344,12 +344,12 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
             that cannot be written or holds other files, and everything that the engine lacks.
         StoreError: If a store fails, or refuses the credentials.
         LockedError: If another run, or a peer of one, is writing there.
-        ResourceError: If the limit of the address space is too low for any run.
+        ResourceError: If a limit is too low for any run: of address space, data or threads.
     """
     if isinstance(config, RunConfig):
         check_urls(config)
     out = OutputFolder(config.out)
-    check_address_space(out.root)
+    check_limits(out.root)
     check_unused(out)
     with open_engine(config.engine, engine_config(config, out)) as engine, locked(out):
         out.each(lambda name: out.store.lock(name).release(), peer_locks(out))

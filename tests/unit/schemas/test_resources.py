@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 
 from pipelines.console.failures import find_user_error
 from schemas.errors import ExitCode, ResourceError
-from schemas.resources import LEAST_ADDRESS_SPACE, LEAST_DATA, check_address_space, explain_refusal
+from schemas.resources import LEAST_ADDRESS_SPACE, LEAST_DATA, check_limits, explain_refusal
 from transforms.storage.folder import OutputFolder
 
 
@@ -88,13 +89,24 @@ def test_a_file_system_without_inodes_does_not_seem_to_have_space(
 def test_a_limit_of_the_address_space_is_named_before_anything_is_done(limited: Callable[[int, int], None]) -> None:
     limited(resource.RLIMIT_AS, LEAST_ADDRESS_SPACE - 1)
     with pytest.raises(ResourceError, match=r"^out: the address space is limited to 3,221,225,471 bytes"):
-        check_address_space("out")
+        check_limits("out")
 
 
 def test_a_limit_of_data_is_named_before_anything_is_done(limited: Callable[[int, int], None]) -> None:
     limited(resource.RLIMIT_DATA, LEAST_DATA - 1)
     with pytest.raises(ResourceError, match=r"^out: data are limited to 419,430,399 bytes \(ulimit -d 409599\)"):
-        check_address_space("out")
+        check_limits("out")
+
+
+def test_a_limit_of_threads_is_named_before_anything_is_done() -> None:
+    code = (
+        "import os, resource; from schemas.resources import check_limits; "
+        "resource.setrlimit(resource.RLIMIT_NPROC, (4, 4)); os.getuid() or os.setuid(54321); check_limits('out')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    said = re.search(r"Error: out: (\d) threads can be started \(ulimit -u: 4\); (\d+) are needed$", done.stderr)
+    assert said is not None, done.stderr
+    assert int(said[1]) < 4 < int(said[2])
 
 
 def test_memory_that_the_core_does_not_get_ends_in_one_line() -> None:
