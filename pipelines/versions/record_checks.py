@@ -20,19 +20,27 @@ from schemas.places import is_remote
 from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORM, DRIFT_FORMAT
 from transforms.records.receipts import RECEIPT, find_intact_receipt
-from transforms.records.record import MALFORMED, malformed
 from transforms.records.trend import TREND_FORM, TREND_FORMAT, find_sums, is_other_tokenizer
-from transforms.records.versions import CHANGES, CHANGES_FORMAT, DRIFT, TREND, Versions, is_before, store_of
+from transforms.records.versions import (
+    CHANGES,
+    CHANGES_FORM,
+    CHANGES_FORMAT,
+    DRIFT,
+    TREND,
+    Versions,
+    is_before,
+    store_of,
+)
 from transforms.storage.folder import OutputFolder, naming_damage
 from transforms.storage.footers import check_footer
 from transforms.tokens.project_sums import read_project_sums
 
 _TOTALS = ("documents", "bytes", "tokens")
 
-_SAID: dict[str, tuple[str, Mapping[str, Any] | None, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+_SAID: dict[str, tuple[str, Mapping[str, Any], Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     CHANGES: (
         CHANGES_FORMAT,
-        None,
+        CHANGES_FORM,
         lambda record: {
             "receipt": record["receipt"]["after"],
             "tokenizer": record["ids"]["tokenizer"]["after"],
@@ -87,15 +95,10 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
         record = versions.read(folder, name, record_format, form)
         if record is None:
             continue
-        try:
-            said = read(record)
-        except MALFORMED as error:
-            yield malformed(versions.folder, f"{folder}/{name}.json", error, kind="record")
-            continue
         records[folder] = record
         if unknown := sorted(record.keys() - _KEYS[folder]):
             yield f"{versions.folder.where(f'{folder}/{name}.json')}: it has the key {unknown[0]!r}"
-        for key, value in said.items():
+        for key, value in read(record).items():
             if not same_json(value, facts[key]):
                 where = versions.folder.where(f"{folder}/{name}.json")
                 yield f"{where}: its {key} is {value}, that of {out.where(RECEIPT)} is {facts[key]}"
@@ -155,7 +158,7 @@ def _check_projects(versions: Versions, name: str, trend: Mapping[str, Any], sum
 
 def _check_changes(versions: Versions, name: str, after: FinishedRun) -> Iterator[str]:
     """Find again what a version changed, if the one before is there or there was none."""
-    record = versions.read(CHANGES, name, CHANGES_FORMAT)
+    record = versions.read(CHANGES, name, CHANGES_FORMAT, CHANGES_FORM)
     if record is None:
         return
     previous, before = record["previous"], None

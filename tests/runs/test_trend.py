@@ -20,7 +20,7 @@ from schemas.errors import IntegrityError
 from schemas.tables import PROJECT_SUMS
 from transforms.records.movers import COMPARED_VERSIONS, MOVERS, find_movers, pick
 from transforms.records.trend import SHOWN_VERSIONS, TREND_FORMAT, VersionFacts, find_sums, read_trend, record_facts
-from transforms.records.versions import CHANGES_FORMAT, Versions
+from transforms.records.versions import CHANGES_FORM, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import read_usage
 
@@ -244,6 +244,7 @@ FORGED = {
     "changes key": ("changes", lambda record: record.update(author="x"), "it has the key 'author'"),
     "drift key": ("drift", lambda record: record.update(author="x"), "it has the key 'author'"),
     "changes form": ("changes", lambda record: record.update(bytes=5), "not laid out as a record"),
+    "changes without a previous": ("changes", lambda record: record.pop("previous"), "previous is missing"),
     "trend without a time": ("trend", lambda record: record.pop("time"), "time is missing"),
     "trend without its version": ("trend", lambda record: record.pop("version"), "version is missing"),
     "trend without projects": ("trend", lambda record: record["projects"].pop("added"), "projects.added is missing"),
@@ -306,7 +307,7 @@ def test_sums_of_projects_with_another_column_are_found(copied, cppmill):
 def test_the_record_of_another_version_is_refused(copied, folder):
     shutil.copyfile(copied / folder / "v000002.json", copied / folder / "v000003.json")
     with pytest.raises(IntegrityError, match=r"v000003.json: it is of v000002; remove the file"):
-        Versions(str(copied)).read(folder, "v000003", f"cppmill-{folder}-1")
+        Versions(str(copied)).read(folder, "v000003", f"cppmill-{folder}-1", {})
 
 
 def test_the_tables_of_text_say_the_same(store, cppmill):
@@ -322,7 +323,7 @@ def test_the_tables_of_text_say_the_same(store, cppmill):
 
 
 def test_without_a_trend_the_changes_of_the_current_version_are_printed(store, cppmill):
-    changes = Versions(str(store)).read("changes", "v000003", CHANGES_FORMAT)
+    changes = Versions(str(store)).read("changes", "v000003", CHANGES_FORMAT, CHANGES_FORM)
     assert json.loads(cppmill("changes", store, "--json").stdout) == changes
     assert json.loads((store / "changes/v000003.json").read_bytes()) == {**changes, "digest": sha256_json(changes)}
     said = cppmill("changes", store).stdout

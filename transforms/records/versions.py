@@ -34,6 +34,21 @@ from transforms.storage.folder import CACHE, FIRST_PASS, OutputFolder
 
 VERSIONS, CHANGES, TREND, DRIFT = "versions", "changes", "trend", "drift"
 CHANGES_FORMAT = "cppmill-changes-1"
+_BOTH = {"before": int, "after": int}
+CHANGES_FORM: dict[str, Any] = {
+    "version": str,
+    "previous": (None, str),
+    "receipt": {"before": (None, str), "after": str},
+    "documents": _BOTH | dict.fromkeys(("added", "removed", "changed", "same"), int),
+    **dict.fromkeys(("bytes", "tokens"), _BOTH),
+    "shards": dict.fromkeys(("written", "removed", "kept"), int),
+    "ids": {
+        **dict.fromkeys(("kept", "moved", "added", "removed"), int),
+        "tokenizer": {"before": (None, str), "after": str},
+    },
+}
+"""What every record of changes has, which commands read without looking whether it is there."""
+
 CURRENT, BUILDING = "current", "building.json"
 
 _NAME = re.compile(r"v(\d{6,})")
@@ -167,9 +182,7 @@ class Versions:
         """Return the output folder of a version."""
         return OutputFolder(f"{self.folder.root}/{VERSIONS}/{name}")
 
-    def read(
-        self, folder: str, name: str, record_format: str, form: Mapping[str, Any] | None = None
-    ) -> dict[str, Any] | None:
+    def read(self, folder: str, name: str, record_format: str, form: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what was recorded of a version in `CHANGES`, `TREND` or `DRIFT`; None if nothing was.
 
         Args:
@@ -197,7 +210,7 @@ class Versions:
             raise IntegrityError(f"{self.folder.where(file)}: it is of {version}; {advice}")
         if record is not None:
             with reads_record(self.folder.where(file), kind="record"):
-                check_form(record, form or {})
+                check_form(record, form)
         return record
 
     def write_record(self, folder: str, name: str, record: Mapping[str, Any]) -> None:
