@@ -15,7 +15,7 @@ import cppmill_core
 
 from configs.exports import ExportConfig, ExportOptions
 from pipelines.console.progress import Reporter
-from pipelines.stages.session import Session, open_session
+from pipelines.stages.session import Session, check_unused, open_session
 from schemas.errors import ConfigError
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
@@ -182,13 +182,17 @@ def open_export(
         IntegrityError: If the receipt cannot be read, or the tokenizer is not the one that it names.
         LockedError: If something else is writing there.
     """
+
+    def check_folder(out: OutputFolder) -> None:
+        foreign = next(foreign_files(out, stage), None)
+        if foreign is not None:
+            raise ConfigError(
+                f"--out {out.root}: it holds {foreign}, which no export of {stage} wrote; name another folder"
+            )
+        check_unused(out)
+
     source = open_source(OutputFolder(config.run), config.options)
-    foreign = next(foreign_files(OutputFolder(config.out), stage), None)
-    if foreign is not None:
-        raise ConfigError(
-            f"--out {config.out}: it holds {foreign}, which no export of {stage} wrote; name another folder"
-        )
-    with open_session(config, reporter) as session:
+    with open_session(config, reporter, check_folder) as session:
         yield Export(session=session, **vars(source))
 
 

@@ -28,7 +28,7 @@ from pipelines.stages.board import Board, Job, plan_job, read_board, write_board
 from pipelines.stages.ingest import first_pass, second_pass
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.scan import shards_flow
-from pipelines.stages.session import Session, check_unused, clear_crashed, engine_config, locked, logged
+from pipelines.stages.session import Session, check_run_folder, clear_crashed, engine_config, locked, logged
 from pipelines.stages.tokenize import tokenize_documents
 from pipelines.stages.validate import validate_shards
 from pipelines.stages.vocabulary import local_vocabulary
@@ -257,7 +257,7 @@ def run_as_peer(config: RunConfig, peer: Peer, reporter: Reporter, work: Callabl
     """
     check_peer(config, peer)
     out = OutputFolder(config.out)
-    check_unused(out)
+    check_run_folder(out)
     with (
         open_engine(config.engine, engine_config(config, out)) as engine,
         locked(out, peer_lock(peer.number)) as own,
@@ -268,6 +268,7 @@ def run_as_peer(config: RunConfig, peer: Peer, reporter: Reporter, work: Callabl
             reporter.note(f"peer {peer}: the run is finished")
             return
         with lock, done_before_end(lock.release):
+            check_run_folder(out)
             member.lead(lock, work)
 
 

@@ -41,6 +41,7 @@ from schemas.units import (
     unit_receipt_path,
 )
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
+from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
 from transforms.records.recorded import recorded_files, restore_build_receipt
 from transforms.records.versions import Versions
@@ -335,9 +336,27 @@ class Session(Generic[Config]):
                 return
 
 
+def check_run_folder(out: OutputFolder) -> None:
+    """Check that a run may write into a folder.
+
+    Raises:
+        ConfigError: If it is that of an export or a store, or holds files that no run wrote.
+    """
+    if out.exists(MANIFEST):
+        raise ConfigError(f"--out {out.root}: it holds {MANIFEST}, which an export wrote; name another folder")
+    check_unused(out)
+
+
 @contextmanager
-def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]]:
+def open_session(
+    config: Config, reporter: Reporter, check: Callable[[OutputFolder], None] = check_run_folder
+) -> Iterator[Session[Config]]:
     """Lock the output folder, remove what a crashed run left, and yield the session.
+
+    Args:
+        config: The run or the export.
+        reporter: Where progress goes.
+        check: Raises an error if the folder belongs to something else.
 
     Raises:
         ConfigError: For options that Beam does not know, a source or tokenizer at a URL that does not exist, a folder
@@ -350,8 +369,9 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
         check_urls(config)
     out = OutputFolder(config.out)
     check_limits(out.root)
-    check_unused(out)
+    check(out)  # before the lock is written there
     with open_engine(config.engine, engine_config(config, out)) as engine, locked(out):
+        check(out)  # others may have written since
         out.each(lambda name: out.store.lock(name).release(), peer_locks(out))
         clear_crashed(out)
         with (

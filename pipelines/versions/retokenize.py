@@ -125,6 +125,7 @@ def retokenize(request: Request, reporter: Reporter) -> Retokenization:
     versions.check_place()
     try:
         with locked(versions.folder):
+            versions.check_place()  # others may have written since
             return _log_and_retokenize(request, config, versions, reporter)
     except BlockedError:
         raise

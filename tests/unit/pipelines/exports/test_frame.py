@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,12 +17,15 @@ from configs.exports import ExportConfig, load_export_config
 from configs.tables import EXPORT_FLAGS
 from pipelines.console.progress import Reporters
 from pipelines.exports.frame import open_export
+from pipelines.stages import session
+from pipelines.stages.session import locked
 from pipelines.versions.verify import verify
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import Options
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.storage.folder import OutputFolder
+from transforms.storage.protocol import Lock
 from transforms.tokens.shards import TokenShard, open_token_shard
 from transforms.units.flow import RunUnits
 
@@ -181,6 +186,20 @@ def test_a_folder_with_foreign_files_is_refused_and_left_alone(run: Any, tmp_pat
         export(ExportConfig(run=run.out, out=tmp_path / "home", options=Counting()))
     assert precious.read_text() == "precious"
     assert [path for path in (tmp_path / "home").rglob("*") if path.is_file()] == [precious]
+
+
+def test_a_folder_that_another_command_took_meanwhile_is_refused(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def locked_late(out: OutputFolder) -> Iterator[Lock]:
+        out.publish_bytes("receipt.json", b"{}")
+        with locked(out) as lock:
+            yield lock
+
+    monkeypatch.setattr(session, "locked", locked_late)
+    with pytest.raises(ConfigError, match=r"it holds receipt.json, which no export of sequences wrote"):
+        export(ExportConfig(run=run.out, out=tmp_path / "out", options=Counting()))
 
 
 @pytest.mark.parametrize(

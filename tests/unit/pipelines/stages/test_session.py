@@ -1,14 +1,59 @@
-"""A session leaves no temporary files when a signal ends it, whatever its threads do."""
+"""A session leaves no temporary files when a signal ends it, and nothing in the folder of something else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
-from pipelines.stages.session import open_session
+from pipelines.stages import session
+from pipelines.stages.session import check_run_folder, locked, open_session
+from pipelines.versions import retokenize as versions
+from schemas.errors import ConfigError
+from transforms.records.manifests import MANIFEST
+from transforms.records.receipts import RECEIPT
+from transforms.storage.folder import OutputFolder
+from transforms.storage.protocol import LOCK, Lock
+
+
+@contextmanager
+def locked_late(out: OutputFolder, name: str = LOCK, *, written: str) -> Iterator[Lock]:
+    """Take a lock after another command, of another kind, held it and wrote its result."""
+    out.publish_bytes(written, b"{}")
+    with locked(out, name) as lock:
+        yield lock
+
+
+@pytest.mark.parametrize("written", [MANIFEST, "tokens/mine.parquet", "versions/v000001/receipt.json"])
+def test_a_folder_that_another_command_took_meanwhile_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setattr(session, "locked", partial(locked_late, written=written))
+    config = load_run_config(flags={"SOURCE": [__file__], "--out": str(tmp_path / "out")}, needs_sources=True)
+    with pytest.raises(ConfigError, match="--out .*; name another folder"), open_session(config, Reporters()):
+        pytest.fail("the folder is that of something else")
+    files = OutputFolder(tmp_path / "out").files()
+    assert sorted(files) == [written]
+
+
+def test_a_store_in_a_folder_that_a_run_took_meanwhile_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "locked", partial(locked_late, written=RECEIPT))
+    request = versions.Request(file=None, flags={"SOURCE": [__file__], "--store": str(tmp_path / "out")}, keep=2)
+    with pytest.raises(ConfigError, match=r"it holds receipt.json: the folder of a run or an export"):
+        versions.retokenize(request, Reporters())
+
+
+def test_a_run_into_the_folder_of_an_export_is_refused(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text("{}")
+    with pytest.raises(ConfigError, match=r"it holds manifest.json, which an export wrote; name another folder"):
+        check_run_folder(OutputFolder(tmp_path))
 
 
 def test_a_stop_removes_what_a_thread_is_writing(tmp_path: Path) -> None:
@@ -16,8 +61,8 @@ def test_a_stop_removes_what_a_thread_is_writing(tmp_path: Path) -> None:
     source.write_text("int x;\n")
     out = tmp_path / "out"
     config = load_run_config(flags={"SOURCE": [str(source)], "--out": str(out)}, needs_sources=True)
-    with pytest.raises(KeyboardInterrupt), open_session(config, Reporters()) as session:
-        half = session.out.temporary / "half"
+    with pytest.raises(KeyboardInterrupt), open_session(config, Reporters()) as opened:
+        half = opened.out.temporary / "half"
         half.write_bytes(b"half")
         raise KeyboardInterrupt
     assert not half.exists()
