@@ -7,7 +7,7 @@ instead of a receipt. The run itself is only read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -16,13 +16,20 @@ import cppmill_core
 from configs.exports import ExportConfig, ExportOptions
 from pipelines.console.progress import Reporter
 from pipelines.stages.session import Session, check_unused, open_session
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.options import TokenizeOptions
-from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from schemas.units import Stage, Unit, UnitReceipt, current_path, receipt_folder, unit_key
 from transforms.records.code import code_versions
-from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
+from transforms.records.manifests import (
+    MANIFEST,
+    ExportFacts,
+    foreign_files,
+    make_manifest,
+    publish_manifest,
+    read_intact_manifest,
+)
 from transforms.records.receipts import RECEIPT, read_receipt
-from transforms.records.record import reads_record
+from transforms.records.record import MALFORMED, reads_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, token_shards
 from transforms.tokens.tokenizer import check_tokenizer
@@ -117,6 +124,43 @@ class Export(ExportSource[ExportOptions]):
     """
 
     session: Session[ExportConfig[ExportOptions]]
+
+    def run_planned(
+        self, stage: Stage, lookups: Stage, plan: Callable[[RunStage], list[Unit]], flow: Flow
+    ) -> list[UnitReceipt]:
+        """Run the units of a plan that are not up to date, and return the receipts of all, in order.
+
+        What was looked up in token shards is kept for the next export. It is looked up again if it is damaged, if the
+        manifest of an export of the same run and options has other units, and after an error.
+
+        Args:
+            stage: The stage.
+            lookups: The stage whose units look up, in each token shard, what the plan needs.
+            plan: Returns the units, given what runs those of the lookups.
+            flow: What the units go through.
+        """
+        out, units = self.session.out, None
+        with suppress(IntegrityError, *MALFORMED):
+            units = plan(self.session.run_units)
+        if units is None or self._is_denied(units):
+            out.remove_folder(receipt_folder(lookups))
+            units = plan(self.session.run_units)
+        try:
+            return self.run_units(stage, units, flow)
+        except Exception:
+            out.remove_folder(receipt_folder(lookups))
+            raise
+
+    def _is_denied(self, units: Sequence[Unit]) -> bool:
+        """Return whether the manifest is that of the same export, and names other units."""
+        try:
+            manifest = read_intact_manifest(self.session.out)
+            made_of = (manifest["dataset"]["receipt"], manifest["options"], manifest["code"])
+            named = set(map(current_path, manifest["receipts"]))
+        except (IntegrityError, *MALFORMED):
+            return False
+        is_same = made_of == (self.receipt["digest"], self.options.to_json(), code_versions())
+        return is_same and named != {unit.receipt_path for unit in units}
 
     def run_units(self, stage: Stage, units: Sequence[Unit], flow: Flow) -> list[UnitReceipt]:
         """Run the units that are not up to date, and return the receipts of all, in order.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ from schemas.export_options import SequenceOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.export import UNIT_TOKENS, SequenceSettings, sequence_unit
 from transforms.exports.sequences.fill_in_middle import fim_ids
-from transforms.exports.sequences.repositories import ProjectRows, ProjectSettings, find_projects, separator_id
+from transforms.exports.sequences.repositories import (
+    ProjectRows,
+    ProjectSettings,
+    check_projects,
+    find_projects,
+    separator_id,
+)
 from transforms.exports.sequences.segments import LEFT_OUT, WEIGHT, check_ledger
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard
@@ -56,9 +63,8 @@ def run(config: ExportConfig[SequenceOptions], reporter: Reporter) -> None:
         check_prefix(export)
         settings = sequence_settings(export, export.session.out, threads=export.session.config.worker_threads)
         check_tokenizer(settings)
-        units = plan_units(export, settings, export.session.run_units)
-        make = RunUnits(work=sequence_unit, settings=settings)
-        receipts = export.run_units(Stage.SEQUENCES, units, (make,))
+        plan, make = partial(plan_units, export, settings), RunUnits(work=sequence_unit, settings=settings)
+        receipts = export.run_planned(Stage.SEQUENCES, Stage.PROJECTS, plan, (make,))
         totals = sum_totals(receipts)
         check_totals(export, totals, where=export.session.out.root)
         export.publish(Stage.SEQUENCES, receipts, totals=dict(sorted(totals.items())))
@@ -132,6 +138,7 @@ def plan_repositories(
     receipts = run_units(Stage.PROJECTS, lookups, (find,))
     projects: dict[str, list[ProjectRows]] = {}
     for shard, receipt in zip(source.shards, receipts, strict=True):
+        check_projects(receipt.totals, shard)
         for project, start, end, tokens in receipt.totals["projects"]:
             projects.setdefault(project, []).append(ProjectRows(project, shard.path, start, end, tokens))
     names = sorted(projects, key=str.encode)
@@ -187,7 +194,8 @@ def check_totals(source: ExportSource[SequenceOptions], totals: Counter[str], *,
     for name in ("documents", "tokens"):
         if totals[f"{name}_in"] != dataset[name]:
             raise IntegrityError(
-                f"{where}: {totals[f'{name}_in']:,} {name} came in, and the run has {dataset[name]:,}; export again"
+                f"{where}: {totals[f'{name}_in']:,} {name} came in, and the run has {dataset[name]:,}; "
+                "delete the folder and export again"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,7 +22,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
 from transforms.exports.shards.plan import FilePlan, plan_files
 from transforms.exports.shards.platforms import ENDING
-from transforms.exports.shards.splits import SPLITS, SplitSettings, count_splits
+from transforms.exports.shards.splits import SPLITS, SplitSettings, check_counts, count_splits
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
 from transforms.storage.folder import OutputFolder
@@ -38,9 +39,8 @@ def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
     """
     with open_export(config, reporter, Stage.SHARDS) as export:
         settings = shard_settings(export, export.session.out, threads=export.session.config.worker_threads)
-        units = plan_units(export, settings, export.session.run_units)
-        write = RunUnits(work=write_shard, settings=settings)
-        receipts = export.run_units(Stage.SHARDS, units, (write,))
+        plan, write = partial(plan_units, export, settings), RunUnits(work=write_shard, settings=settings)
+        receipts = export.run_planned(Stage.SHARDS, Stage.SPLITS, plan, (write,))
         totals = sum_splits(receipts)
         check_splits(export, totals, more=settings.borders.more, where=settings.out.root)
         manifest = export.publish(Stage.SHARDS, receipts, totals=totals, facts=describe_files(receipts))
@@ -109,6 +109,8 @@ def plan_units(source: ExportSource[ShardOptions], settings: ShardSettings, run_
     )
     count = RunUnits(work=count_splits, settings=splits)
     counts = run_units(Stage.SPLITS, source.shard_units(Stage.SPLITS, config=config), (count,))
+    for shard, receipt in zip(source.shards, counts, strict=True):
+        check_counts(receipt.totals, shard)
     plans = plan_files(
         [count.totals for count in counts], more=settings.borders.more, shard_tokens=options.shard_tokens
     )

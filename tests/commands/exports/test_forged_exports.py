@@ -354,3 +354,47 @@ def test_totals_are_not_left_out_by_a_false_version_of_a_library(run, copy):
 
     sign_again(out, change)
     assert "its totals are not those that the run gives" in " ".join(verify(str(out), 1.0, run=str(run.out)))
+
+
+def move_documents(totals):
+    totals["train"]["tokens"] -= 1
+    totals["val"]["tokens"] += 1
+
+
+LOOKUPS = {
+    "more tokens": ("pairs", lambda totals: totals["train"].update(tokens=totals["train"]["tokens"] + 100)),
+    "tokens of the other split": ("pairs", move_documents),
+    "tokens of the other split of .bin": ("bin", move_documents),
+    "another project": ("repositories", lambda totals: totals["projects"][0].__setitem__(0, "evil")),
+    "text": ("bin", lambda totals: totals["train"].update(documents="1")),
+    "no split": ("bin", lambda totals: totals.pop("val")),
+    "no projects": ("repositories", lambda totals: totals.pop("projects")),
+    "fewer rows": ("repositories", lambda totals: totals["projects"].pop()),
+}
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+def test_what_was_looked_up_for_an_export_is_held_to_its_manifest_and_run(run, tmp_path, name):
+    kind, change = LOOKUPS[name]
+    again(run, kind, tmp_path)
+    manifest = (tmp_path / "manifest.json").read_bytes()
+    path = min(file for lookups in ("splits", "projects") for file in (tmp_path / ".cache" / lookups).glob("_unit-*"))
+    receipt = unsealed(path)
+    change(receipt["totals"])
+    seal(path, receipt)
+    again(run, kind, tmp_path)
+    assert (tmp_path / "manifest.json").read_bytes() == manifest
+
+
+def test_after_an_error_an_export_looks_into_token_shards_again(run, tmp_path):
+    again(run, "bin", tmp_path)
+    manifest = (tmp_path / "manifest.json").read_bytes()
+    for path in (tmp_path / ".cache" / "splits").glob("_unit-*"):
+        receipt = unsealed(path)
+        receipt["totals"] = dict(zip(("train", "val"), reversed(receipt["totals"].values()), strict=True))
+        seal(path, receipt)
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(Exception, match=r"tokens came for a shard of|both splits have"):
+        again(run, "bin", tmp_path)
+    again(run, "bin", tmp_path)
+    assert (tmp_path / "manifest.json").read_bytes() == manifest
