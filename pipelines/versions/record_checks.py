@@ -36,6 +36,8 @@ from transforms.storage.footers import check_footer
 from transforms.tokens.project_sums import read_project_sums
 
 _TOTALS = ("documents", "bytes", "tokens")
+_PRESENT = ("added", "changed", "same")
+"""Which of the documents of a record of changes are in its version."""
 
 _SAID: dict[str, tuple[str, Mapping[str, Any], Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     CHANGES: (
@@ -44,6 +46,9 @@ _SAID: dict[str, tuple[str, Mapping[str, Any], Callable[[Mapping[str, Any]], dic
         lambda record: {
             "receipt": record["receipt"]["after"],
             "tokenizer": record["ids"]["tokenizer"]["after"],
+            "shards": record["shards"]["after"],
+            "largest id": record["ids"]["largest"]["after"],
+            "documents added, changed and the same": sum(record["documents"][kind] for kind in _PRESENT),
             **{name: record[name]["after"] for name in _TOTALS},
         },
     ),
@@ -87,6 +92,8 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
     versions, name = Versions(store), place.rpartition("/")[2]
     facts = {"receipt": receipt["digest"], "tokenizer": receipt["tokenizer"]["digest"], "ledger": receipt["ledger"]}
     facts |= {total: receipt["dataset"][total] for total in _TOTALS}
+    facts |= {"shards": len(FinishedRun(out, receipt).shards), "largest id": receipt["dataset"]["max_token_id"]}
+    facts |= {"documents added, changed and the same": receipt["dataset"]["documents"]}
     records: dict[str, Mapping[str, Any]] = {}
     for folder in _SAID:
         named = (stranger for stranger in versions.folder.strangers(folder) if stranger.startswith(f"{folder}/{name}."))

@@ -262,6 +262,21 @@ def test_verify_compares_the_records_of_a_version_with_it(copied, cppmill, name)
     assert (done.returncode, message in done.stdout) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record["shards"].update(after=99), "its shards is 99"),
+        (lambda record: record["ids"]["largest"].update(after=1), "its largest id is 1"),
+        (lambda record: record["documents"].update(same=10**6), "its documents added, changed and the same is 1000"),
+    ],
+)
+def test_what_changes_say_of_a_version_is_compared_although_the_one_before_is_gone(copied, cppmill, change, message):
+    cppmill("verify", copied / "versions/v000002")
+    forge(copied / "changes/v000002.json", change)
+    done = cppmill("verify", copied / "versions/v000002", check=False)
+    assert (done.returncode, message in done.stdout) == (1, True), done.stdout
+
+
 def test_verify_compares_the_sums_of_projects_with_the_shards(copied, cppmill):
     shutil.copyfile(copied / "trend/v000001.parquet", copied / "trend/v000003.parquet")
     done = cppmill("verify", copied, check=False)

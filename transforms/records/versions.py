@@ -41,10 +41,11 @@ CHANGES_FORM: dict[str, Any] = {
     "receipt": {"before": (None, str), "after": str},
     "documents": _BOTH | dict.fromkeys(("added", "removed", "changed", "same"), int),
     **dict.fromkeys(("bytes", "tokens"), _BOTH),
-    "shards": dict.fromkeys(("written", "removed", "kept"), int),
+    "shards": dict.fromkeys(("after", "written", "removed", "kept"), int),
     "ids": {
         **dict.fromkeys(("kept", "moved", "added", "removed"), int),
         "tokenizer": {"before": (None, str), "after": str},
+        "largest": {"after": int},
     },
 }
 """What every record of changes has, which commands read without looking whether it is there."""
