@@ -162,6 +162,14 @@ def test_a_list_that_names_less_than_is_remembered_is_refused(withdrawn, cppmill
     assert "it names 0 documents of v000001, and affected.json remembers 1" in said
 
 
+def test_a_list_of_the_store_that_names_less_than_that_of_a_version_is_found(withdrawn, cppmill):
+    cppmill("verify", withdrawn.place)
+    rewrite(withdrawn.place / "withdrawn.json", lambda value: value.update(paths=[]))
+    done = cppmill("verify", withdrawn.place, check=False)
+    own = withdrawn.out("v000002") / "withdrawn.json"
+    assert (done.returncode, f"withdrawn.json: it lacks what {own} names" in done.stdout) == (1, True)
+
+
 @pytest.mark.parametrize("facts", [{}, {"version": 3, "dataset": "", "documents": 1}], ids=str)
 def test_a_memory_that_is_none_is_named_in_one_line(withdrawn, cppmill, facts):
     rewrite(withdrawn.place / "affected.json", lambda value: value.update(datasets={64 * "0": facts}))
