@@ -1,7 +1,8 @@
 """Members of zip archives, by `zipfile`: stored, deflate, bzip2 and Zstandard, each checked against size and CRC-32.
 
-An archive whose directory is missing or damaged is one dead document: its members are not searched for. Encrypted
-members and archives in several files are not read. `zipfile` holds the directory, about a kilobyte for each member.
+An archive whose directory is missing or damaged is one dead document: its members are not searched for. Of several
+archives in one file, only the last directory is read, and what is before it is one dead document too. Encrypted members
+and archives in several files are not read. `zipfile` holds the directory, about a kilobyte for each member.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _ENCRYPTED = 1 | 1 << 6 | 1 << 13
 _LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 _LOCAL_HEADER = struct.Struct("<4s22x2H")
 _CENTRAL_BYTES = 46
-_MAX_END_BYTES = 22 + 0xFFFF
+_END_BYTES = 22
+_MAX_END_BYTES = _END_BYTES + 0xFFFF
 _COUNTED_ELSEWHERE = 0xFFFF
 _MAX_DIRECTORY_BYTES = 64 << 20
 _DIRECTORY_ERRORS = (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error)
@@ -44,7 +46,10 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     Raises:
         DamageError: If it has no directory that can be read, or expands beyond measure.
     """
-    for info in _directory(archive, file):
+    tail = _tail(archive, file)
+    entries, place = _directory(file, tail)
+    yield from _other_archives(archive, file, tail, min((info.header_offset for info in entries), default=place))
+    for info in entries:
         archive.count_row()
         name = _name(info)
         if name.endswith("/") and not info.file_size:
@@ -55,17 +60,16 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         yield _member(archive, file, info, name.rstrip("/"))
 
 
-def _directory(archive: Archive, file: BinaryIO) -> list[zipfile.ZipInfo]:
-    """Return the entries of the directory.
+def _directory(file: BinaryIO, tail: bytes) -> tuple[list[zipfile.ZipInfo], int]:
+    """Return the entries of the directory, and where it begins.
 
     Raises:
         DamageError: If there is none, or it cannot be read.
     """
-    tail = _tail(archive, file)
     end = tail.rfind(_END)
     try:
         with zipfile.ZipFile(cast(BinaryIO, _NamesAsBytes(file))) as opened:
-            entries = opened.filelist
+            entries, place = opened.filelist, opened.start_dir
     except _DIRECTORY_ERRORS as error:
         file.seek(0)
         reason = Dead.CORRUPT if end >= 0 else Dead.TRUNCATED
@@ -75,7 +79,24 @@ def _directory(archive: Archive, file: BinaryIO) -> list[zipfile.ZipInfo]:
     count = int.from_bytes(tail[end + 10 : end + 12], "little")
     if count not in (len(entries) % 0x10000, _COUNTED_ELSEWHERE):
         raise DamageError(Dead.CORRUPT, f"the directory has {len(entries)} entries and not {count}")
-    return entries
+    return entries, place
+
+
+def _other_archives(archive: Archive, file: BinaryIO, tail: bytes, first: int) -> Iterator[Document]:
+    """Yield an entry for another archive before the first member, and for one behind the end, which may be cut.
+
+    Other bytes may be there, such as a program that unpacks the archive. One before this one is known by its first
+    member or, behind such a program, by its end.
+    """
+    before, end = max(0, first), tail.rfind(_END)
+    file.seek(0)
+    is_begun = file.read(len(_LOCAL)) == _LOCAL
+    file.seek(max(0, before - _END_BYTES))
+    if before and (is_begun or file.read(len(_END)) == _END):
+        yield archive.entry(Dead.CORRUPT, "another zip archive before its first member", num_bytes=before)
+    behind = tail[end + _END_BYTES + int.from_bytes(tail[end + _END_BYTES - 2 : end + _END_BYTES], "little") :]
+    if behind.startswith(_LOCAL):
+        yield archive.entry(Dead.CORRUPT, "another zip archive behind its end", num_bytes=len(behind))
 
 
 def _tail(archive: Archive, file: BinaryIO) -> bytes:

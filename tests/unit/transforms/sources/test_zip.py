@@ -136,6 +136,25 @@ def test_bytes_before_the_archive_are_skipped(archives: Any, read: Any) -> None:
     assert read("a.zip", b"#!/bin/sh\nexit\n" + archives.zip(entries)).whole == dict(entries)
 
 
+@pytest.mark.parametrize("stub", [b"", b"#!/bin/sh\n" * 300])
+@pytest.mark.parametrize("last", [0, 2])
+def test_an_archive_before_another_in_one_file_is_dead_and_named(
+    stub: bytes, last: int, archives: Any, read: Any
+) -> None:
+    entries = archives.members(5)
+    first = stub + archives.zip(entries[:3])
+    found = read("a.zip", first + archives.zip(entries[3 : 3 + last]))
+    assert list(found.whole.items()) == entries[3 : 3 + last]
+    assert found.rest == [("a.zip", "corrupt", len(first))]
+
+
+def test_a_cut_archive_behind_another_in_one_file_is_dead_and_named(archives: Any, read: Any) -> None:
+    entries, cut = archives.members(5), archives.zip(archives.members(3))[:300]
+    found = read("a.zip", archives.zip(entries) + cut)
+    assert list(found.whole.items()) == entries
+    assert found.rest == [("a.zip", "corrupt", len(cut))]
+
+
 def test_zip64_is_read(archives: Any, read: Any) -> None:
     buffer = io.BytesIO()
     with (
