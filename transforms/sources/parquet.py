@@ -9,7 +9,7 @@ are looked at first.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -18,7 +18,13 @@ import pyarrow.parquet as pq
 from schemas.reasons import Dead
 from transforms.sources.document import Archive, DamageError, Document, label, missing_column
 from transforms.sources.license_terms import read_terms
-from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, Chunk, read_chunks
+from transforms.storage.column_encodings import (
+    DELTA_BYTE_ARRAY,
+    DELTA_LENGTH_BYTE_ARRAY,
+    Chunk,
+    has_file_before,
+    read_chunks,
+)
 from transforms.storage.page_sizes import largest_page
 
 _BATCH_BYTES = 4 << 20
@@ -48,10 +54,13 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         column = archive.options.content_column
         paths = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
         named = {place for place, path in enumerate(paths) if path.partition(".")[0] in _names(archive)}
-        chunks = read_chunks(file, named)
+        chunks = read_chunks(file, range(len(paths)))
+        is_joined = has_file_before(file, chunks)
     except _READ_ERRORS as error:
         reason = Dead.CORRUPT if _has_magic(file) else Dead.NOT_AN_ARCHIVE
         raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error
+    if is_joined:
+        raise DamageError(Dead.CORRUPT, "several Parquet files joined into one, whose rows have the wrong places")
     problem = _problem(schema, column)
     if problem:
         yield archive.entry(*problem, num_bytes=archive.num_bytes)
@@ -72,7 +81,9 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     for group in range(metadata.num_row_groups):
         is_known = group < len(chunks)
         is_prefixed = is_known and DELTA_BYTE_ARRAY in encodings[group]
-        _check_pages(archive, file, chunks[group] if is_known else {})
+        _check_pages(
+            archive, file, [chunk for place, chunk in chunks[group].items() if place in named] if is_known else []
+        )
         yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents()
         first += metadata.row_group(group).num_rows
 
@@ -83,7 +94,7 @@ def _names(archive: Archive) -> tuple[str | None, ...]:
     return options.content_column, options.path_column, options.project_column, options.license_column
 
 
-def _check_pages(archive: Archive, file: BinaryIO, chunks: Mapping[int, Chunk]) -> None:
+def _check_pages(archive: Archive, file: BinaryIO, chunks: Iterable[Chunk]) -> None:
     """Refuse a page that alone is more than the file may expand to.
 
     The headers of pages in a store would be requested one by one, so there the footer is believed first.
@@ -92,7 +103,7 @@ def _check_pages(archive: Archive, file: BinaryIO, chunks: Mapping[int, Chunk]) 
         DamageError: If there is one.
     """
     most = archive.max_grown_bytes
-    for chunk in chunks.values():
+    for chunk in chunks:
         if isinstance(file, io.BufferedReader) or chunk.uncompressed_bytes > most:
             page = largest_page(file, chunk.place, chunk.num_bytes)
             if page > most:

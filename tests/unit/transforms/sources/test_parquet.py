@@ -113,6 +113,15 @@ def test_a_cut_file_is_one_dead_document_of_its_size(share: float, read: Any) ->
     assert read("a.parquet", data).rest == [("a.parquet", reason, len(data))]
 
 
+@pytest.mark.parametrize("last_rows", [0, 3, 300])
+def test_files_joined_into_one_are_one_dead_document_of_their_size(last_rows: int, read: Any) -> None:
+    tables = [pa.table({"path": PATHS[:rows], "content": CONTENTS[:rows], "n": range(rows)}) for rows in (3, last_rows)]
+    data = b"".join(map(parquet, tables))
+    found = read("a.parquet", data)
+    assert not found.whole
+    assert found.rest == [("a.parquet", "corrupt", len(data))]
+
+
 def test_what_is_not_parquet_is_not_an_archive(read: Any) -> None:
     assert read("a.parquet", b"x" * 100).rest == [("a.parquet", "not_an_archive", 100)]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, read_chunks
+from transforms.storage.column_encodings import DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, has_file_before, read_chunks
 
 
 def parquet(encoding: str) -> bytes:
@@ -39,6 +39,24 @@ def test_places_and_sizes_are_those_that_arrow_wrote() -> None:
             column = pq.read_metadata(io.BytesIO(data)).row_group(number).column(place)
             sizes = (column.data_page_offset, column.total_compressed_size, column.total_uncompressed_size)
             assert chunk[1:] == sizes
+
+
+@pytest.mark.parametrize("search_bytes", [1, 13, 1 << 20])
+def test_a_file_before_another_is_found_and_the_same_bytes_in_a_value_are_not(
+    search_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transforms.storage.column_encodings._SEARCH_BYTES", search_bytes)
+    whole, empty = parquet("PLAIN"), io.BytesIO()
+    pq.write_table(pa.table({"a": pa.array([], pa.string())}), empty)
+    value = io.BytesIO()
+    pq.write_table(pa.table({"a": ["if PAR1PAR1"]}), value, use_dictionary=False, compression="none")
+    places = range(3)
+    joined = [whole + whole, 2 * whole + whole, whole + empty.getvalue(), whole + value.getvalue()]
+    for data, is_joined in [(whole, False), (empty.getvalue(), False), (value.getvalue(), False)] + [
+        (data, True) for data in joined
+    ]:
+        file = io.BytesIO(data)
+        assert has_file_before(file, read_chunks(file, places)) == is_joined
 
 
 FOOTER = parquet("DELTA_BYTE_ARRAY")
