@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.units import Stage, UnitReceipt, unit_receipt_path
+from schemas.errors import IntegrityError
+from schemas.units import Stage, UnitReceipt, old_receipt_path, unit_receipt_path
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_shard, token_shards
+
+_REMEDY = "run `cppmill run` again"
 
 HELD_SHARDS = 64
 """Of so many shards the licences are held; 100 bytes per document that has one."""
@@ -40,7 +44,7 @@ class RunDocument(NamedTuple):
 
 
 class RunDocuments:
-    """Reads the documents of a run by row or by id; the bytes of a token shard are checked when it is first read."""
+    """Reads the documents of a run by row or by id; the bytes of a shard are checked when it is first read."""
 
     COLUMNS = ("doc_id", "project", "path", "num_bytes", "num_tokens")
 
@@ -50,6 +54,7 @@ class RunDocuments:
         self.shards = {shard.path: shard for shard in token_shards(dict(receipt))}
         self.lacks_documents = False
         self._units = {shard["path"]: shard["unit"] for shard in receipt["dataset"]["shards"]}
+        self._files: Mapping[str, str] = receipt["files"]
         self._checked: set[str] = set()
         self._licenses = lru_cache(HELD_SHARDS)(self._read_licenses)
 
@@ -80,9 +85,12 @@ class RunDocuments:
     def open(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
         """Open a token shard."""
         shard: TokenShard = self.shards[name]
-        sha256 = None if name in self._checked else shard.sha256
+        return self._open(name, shard.sha256)
+
+    def _open(self, name: str, digest: str) -> AbstractContextManager[pq.ParquetFile]:
+        unchecked = None if name in self._checked else digest
         self._checked.add(name)
-        return open_shard(self.out, name, sha256=sha256, remedy="run `cppmill run` again")
+        return open_shard(self.out, name, sha256=unchecked, remedy=_REMEDY)
 
     def _documents(self, shard: str, table: pa.Table) -> Iterator[RunDocument]:
         licenses = self._licenses(shard)
@@ -92,14 +100,25 @@ class RunDocuments:
 
     def _read_licenses(self, shard: str) -> dict[str, str]:
         """Return the licence of each document of a token shard that has one, from the documents shard behind it."""
-        unit = unit_receipt_path(Stage.TOKENIZE, self._units[shard])
         found: dict[str, str] = {}
         try:
-            receipt = UnitReceipt.from_bytes(self.out.read_receipt_bytes(unit), where=self.out.where(unit))
-            for name in receipt.inputs:
-                with open_shard(self.out, name, sha256=None, remedy="") as file:
+            for name, digest in self._read_unit(shard).inputs.items():
+                with self._open(name, digest) as file:
                     rows: list[dict[str, Any]] = file.read(columns=["doc_id", "license"]).to_pylist()
                 found |= {row["doc_id"]: row["license"] for row in rows if row["license"] is not None}
         except FileNotFoundError:
             self.lacks_documents = True
         return found
+
+    def _read_unit(self, shard: str) -> UnitReceipt:
+        """Return the receipt of the unit that made a token shard.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            IntegrityError: If it is not the one that the run's receipt names.
+        """
+        unit = unit_receipt_path(Stage.TOKENIZE, self._units[shard])
+        data, where = self.out.read_receipt_bytes(unit), self.out.where(unit)
+        if sha256(data).hexdigest() not in (self._files.get(unit), self._files.get(old_receipt_path(unit) or "")):
+            raise IntegrityError(f"{where}: not the file that the receipt names; {_REMEDY}")
+        return UnitReceipt.from_bytes(data, where=where)

@@ -184,6 +184,17 @@ def test_a_changed_shard_is_found_and_missing_documents_are_told(licensed, cppmi
     assert "its SHA-256 is" in done.stderr
 
 
+@pytest.mark.parametrize("changed", ["documents/part-*", "units/tokens/_unit-*"])
+def test_licences_are_not_read_from_other_files_than_the_receipt_names(licensed, cppmill, tmp_path, changed):
+    out = shutil.copytree(licensed / "out", tmp_path / "out")
+    for path in out.glob(changed):
+        path.write_bytes(rewritten(path) if path.suffix == ".parquet" else path.read_bytes() + b"\n")
+    done = cppmill("trace", "--data", out, "--step", 2, "--batch-rows", 5, check=False)
+    assert done.returncode == 1
+    assert changed.partition("*")[0] in done.stderr
+    assert "run `cppmill run` again" in done.stderr
+
+
 def rewritten(path):
     """The same rows and row groups in other bytes."""
     file = pq.ParquetFile(path)
