@@ -46,6 +46,9 @@ DOCUMENTS = required_columns(
 ).insert(5, _LICENSE)
 """`documents/part-*.parquet`: one row a kept document; `content` holds its exact bytes, `doc_id` their SHA-256."""
 
+NO_EVIDENCE = "{}"
+"""`platform_info` of a document without platforms."""
+
 SOURCE_DOC_ID = "source_doc_id"
 """SHA-256 of the bytes in the source where `content` holds others, null elsewhere."""
 

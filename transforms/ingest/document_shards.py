@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.tables import DATA_FORMAT_VERSION, DOCUMENTS, REJECTS
+from schemas.tables import DATA_FORMAT_VERSION, DOCUMENTS, NO_EVIDENCE, REJECTS
 from transforms.sources.batches import BATCH_BYTES, BATCH_ROWS
 from transforms.units.batches import fixed_row_groups
 from transforms.units.prefetch import prefetch
@@ -100,7 +100,7 @@ def find_platforms(paths: pa.Array[Any], content: pa.Array[Any], detect: Detect 
     """Return the columns `platform_ids` and `platform_info` of DOCUMENTS; without `detect` no document has any."""
     kinds = {name: DOCUMENTS.field(name).type for name in ("platform_ids", "platform_info")}
     if detect is None:
-        nothing: dict[str, Any] = {"platform_ids": [], "platform_info": "{}"}
+        nothing: dict[str, Any] = {"platform_ids": [], "platform_info": NO_EVIDENCE}
         return {name: pa.array([nothing[name]] * len(paths), kind) for name, kind in kinds.items()}
     found = detect(pa.RecordBatch.from_arrays([paths, content], names=["path", "content"]))
     return {name: found.column(name).cast(kind) for name, kind in kinds.items()}

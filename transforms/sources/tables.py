@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.errors import BadInputError
-from schemas.tables import DOCUMENTS
+from schemas.tables import DOCUMENTS, NO_EVIDENCE
 
 CONTENT = "content"
 
 COMPLETE = DOCUMENTS.remove(DOCUMENTS.get_field_index("license"))
 """What every stage behind the reading of documents takes."""
 
-_FILLING: dict[str, Any] = {"project": "", "path": "", "platform_ids": [], "platform_info": "{}"}
+_FILLING: dict[str, Any] = {"project": "", "path": "", "platform_ids": [], "platform_info": NO_EVIDENCE}
 
 
 def batch_rows(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:

@@ -62,7 +62,9 @@ def column(pattern, name, change):
         table = pq.read_table(path, partitioning=None)
         place = table.schema.get_field_index(name)
         values = pa.array(change(table.column(name).to_pylist()), table.schema.field(place).type)
-        pq.write_table(table.set_column(place, table.schema.field(place), values), path)
+        footer = {key: value for key, value in pq.read_metadata(path).metadata.items() if key != b"ARROW:schema"}
+        changed = table.set_column(place, table.schema.field(place), values).replace_schema_metadata(footer)
+        pq.write_table(changed, path)
 
     return forge
 
@@ -133,6 +135,13 @@ def shards_exchanged(out):
     one_bytes, other_bytes = one.read_bytes(), other.read_bytes()
     one.unlink(), other.unlink()
     one.write_bytes(other_bytes), other.write_bytes(one_bytes)
+
+
+def evidence_alone(out):
+    """Leave documents the evidence for their platforms, but no ids, and say that no platforms were searched for."""
+    options(ingest={"detect_platforms": False})(out)
+    for path in [*out.glob("documents/part-*"), *out.glob("tokens/part-*")]:
+        column(path.relative_to(out).as_posix(), "platform_ids", lambda values: [[]] * len(values))(out)
 
 
 def retyped(name, kind):
@@ -209,6 +218,7 @@ FORGERIES = {
     "size in the options": (options(build={"vocab_size": 65536}), "its vocab_size is 12288"),
     "profile in the options": (options(build={"profile": "demo"}), "its profile is hybrid-64k"),
     "platforms in the options": (options(ingest={"detect_platforms": False}), "none were searched for"),
+    "evidence for platforms": (evidence_alone, "none were searched for"),
     "conversion in the options": (options(ingest={"convert_wide_text": True}), "it lacks source_doc_id"),
     "limit in the options": (options(ingest={"max_document_bytes": 10}), "the options allow 10"),
 }

@@ -24,7 +24,7 @@ from schemas.digests import HEX_DIGEST, choose_share
 from schemas.licenses import PACKAGE
 from schemas.options import FIND_LICENSES, IngestOptions, alters_content
 from schemas.reasons import Column
-from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES, REDACTED_COLUMNS, SOURCE_DOC_ID
+from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES, NO_EVIDENCE, REDACTED_COLUMNS, SOURCE_DOC_ID
 from transforms.filters.license_texts import HEAD_BYTES
 from transforms.filters.licenses import find_tags, names_license
 from transforms.filters.redaction import WORDS
@@ -116,7 +116,7 @@ class ContentCheck:
             if num_bytes > self.ingest["max_document_bytes"]:
                 yield f"{where}: {path} has {num_bytes} bytes, the options allow {self.ingest['max_document_bytes']}"
         yield from self._check_licenses(rows, where)
-        if not self.ingest["detect_platforms"] and len(list_column(rows, "platform_ids").flatten()):
+        if not self.ingest["detect_platforms"] and _has_platforms(rows):
             yield f"{where}: there are platforms, and by the options none were searched for"
         yield from self._check_sources(rows, where)
 
@@ -215,6 +215,12 @@ def filters_of(receipt: Mapping[str, Any]) -> ContentFilter | None:
         return None
     names = (*_BY_CONTENT, *(_BY_LICENSE if find_spec(PACKAGE.replace("-", "_")) else ()))
     return make_content_filter(IngestOptions.model_validate({k: v for k, v in ingest.items() if k in names}))
+
+
+def _has_platforms(rows: pa.RecordBatch) -> bool:
+    """Return whether a document has platforms, or evidence of some."""
+    ids, evidence = list_column(rows, "platform_ids").flatten(), rows.column("platform_info").to_pylist()
+    return len(ids) > 0 or any(found != NO_EVIDENCE for found in evidence)
 
 
 def _compare(again: pa.RecordBatch, written: pa.Table, numbers: npt.NDArray[np.int64], where: str) -> Iterator[str]:
