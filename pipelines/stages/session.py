@@ -42,8 +42,8 @@ from schemas.units import (
 )
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
 from transforms.records.manifests import MANIFEST
-from transforms.records.receipts import RECEIPT
-from transforms.records.recorded import recorded_files, restore_build_receipt
+from transforms.records.receipts import RECEIPT, find_receipt
+from transforms.records.recorded import recorded_files, restore_build_receipt, set_aside_receipt
 from transforms.records.versions import Versions
 from transforms.sources import under_way
 from transforms.storage.folder import CACHE, SET_ASIDE, OutputFolder, UnsealedError
@@ -409,6 +409,7 @@ def logged(session: Session[Config]) -> Iterator[Session[Config]]:
     out, engine = session.out, session.engine
     out.load_digests()
     recorded = recorded_files(out)
+    damaged = None if recorded or not _makes_receipt(session) else set_aside_receipt(out)
     out.hold_receipts(recorded)
     out.move_receipts()
     restored = restore_build_receipt(out, recorded, beside=_LOCKS)
@@ -416,10 +417,20 @@ def logged(session: Session[Config]) -> Iterator[Session[Config]]:
         reporters = Reporters(session.reporter, log)
         if engine.name != "local":
             reporters.note(engine.describe())
-        if restored is not None:
-            reporters.note(restored)
+        for line in filter(None, (damaged, restored)):
+            reporters.note(line)
         yield replace(session, reporter=reporters)
         out.save_digests()
+
+
+def _makes_receipt(session: Session[Any]) -> bool:
+    """Return whether a run can do without the receipt of the one before, if that is damaged.
+
+    It cannot if the receipt may be all that names the build of the tokenizer in OUT.
+    """
+    config, out = session.config, session.out
+    is_known = bool(out.receipts(Stage.BUILD)) or not any(out.files("counts"))
+    return isinstance(config, RunConfig) and (is_known or config.tokenizer is not None)
 
 
 def check_unused(out: OutputFolder) -> None:
@@ -435,13 +446,21 @@ def check_unused(out: OutputFolder) -> None:
         raise ConfigError(
             f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"
         )
-    if out.exists(RECEIPT) or any(out.files(f"{CACHE}/plans")) or log_names(out):
+    if any(out.files(f"{CACHE}/plans")) or log_names(out) or _has_receipt(out):
         return
-    found = [name for folder in _WRITTEN for name in out.files(folder)]
+    found = [name for folder in _WRITTEN for name in out.files(folder)] + [RECEIPT] * out.exists(RECEIPT)
     given = out.exists("tokenizer/manifest.json")
     foreign = [name for name in found if not (given and name.startswith("tokenizer/"))]
     if foreign and not any(map(is_keyed, found)):
         raise ConfigError(f"--out {out.root}: it holds {foreign[0]}, which no run wrote; name another folder")
+
+
+def _has_receipt(out: OutputFolder) -> bool:
+    """Return whether a folder has a receipt that a run wrote, and not another file of this name."""
+    try:
+        return find_receipt(out) is not None
+    except IntegrityError:
+        return False
 
 
 @contextmanager

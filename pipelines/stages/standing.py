@@ -80,12 +80,13 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
     Of several, those count whose build made the manifest: others were copied here from another folder.
 
     Raises:
-        IntegrityError: If it is damaged, or gone though the receipt of the run names it: without it, nobody knows what
-            the tokenizer was built from.
+        IntegrityError: If it is damaged, or gone though the receipt of the run names it and no tokenizer is given:
+            without it, nobody knows what the tokenizer was built from.
     """
     try:
         found = [session.read_unit(name, advice="") for name in session.out.receipts(Stage.BUILD)]
-        for name in () if found else (find_receipt(session.out) or {}).get("files", ()):
+        recorded = None if found or session.config.tokenizer is not None else find_receipt(session.out)
+        for name in (recorded or {}).get("files", ()):
             if is_unit_receipt(name, Stage.BUILD):
                 raise IntegrityError(f"{session.out.where(name)}: missing, and {RECEIPT} names it")
     except IntegrityError as error:

@@ -179,6 +179,8 @@ def _publish_receipt(
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
     made = {output.path for receipt in build_receipts(session) for output in receipt.outputs}
+    if session.config.tokenizer is not None:  # every file of it but these has been compared with the given one
+        made |= files.keys() - {f"tokenizer/{name}" for name in LOCKS}
     _check_tokenizer_files(out, files, made)
     options = recorded_options(session.config.options, out)
     facts = RunFacts(

@@ -200,7 +200,7 @@ def _run(config: RunConfig, reporter: Reporter, before: FinishedRun | None, drif
     """
     with open_session(config, reporter) as session:
         run.run_stages(session)
-        after = _finished_run(session.out)
+        after = FinishedRun(session.out, read_receipt(session.out))
         if before is not None and is_same(before, after):
             damaged = damaged_files(before)
             if not damaged:
@@ -311,17 +311,12 @@ def _load(request: Request, base: Layer | None = None) -> RunConfig:
 
 
 def _finished(versions: Versions, name: str) -> FinishedRun:
-    out = versions.out(name)
+    out, others = versions.out(name), [other for other in versions.names if other != name]
+    named = f"let `current` name another one of {', '.join(others)}, " if others else ""
+    advice = f"{name} is the current version; restore the file, {named}or name another --store"
     if not out.exists(RECEIPT):
-        raise IntegrityError(
-            f"{out.where(RECEIPT)}: there is none, and {name} is the current version; let `current` name another "
-            f"one of {', '.join(versions.names)}, or name another --store"
-        )
-    return _finished_run(out)
-
-
-def _finished_run(out: OutputFolder) -> FinishedRun:
-    return FinishedRun(out, read_receipt(out))
+        raise IntegrityError(f"{out.where(RECEIPT)}: there is none, and {advice}")
+    return FinishedRun(out, read_receipt(out, advice=advice))
 
 
 def _discard_emptied(versions: Versions, before: FinishedRun | None, error: NothingKeptError) -> BadInputError:

@@ -230,6 +230,19 @@ def test_a_version_is_not_made_after_a_receipt_that_was_changed(store, cppmill):
     done = cppmill(*store.command, check=False)
     assert done.returncode == 1
     assert f"{path}: its digest is" in done.stderr
+    assert "it was changed; v000001 is the current version; restore the file, or name another --store" in done.stderr
+
+
+def test_a_damaged_receipt_of_the_current_version_is_an_error_with_a_way_out(store, cppmill):
+    store.change()
+    store.again()
+    (store.out("v000002") / "receipt.json").write_bytes(b"{")
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 1
+    assert "restore the file, let `current` name another one of v000001, or name another --store" in done.stderr
+    (store.place / "current").unlink()
+    (store.place / "current").symlink_to("versions/v000001")
+    assert store.again().version == "v000003"
 
 
 def test_a_version_does_not_take_another_tokenizer_than_the_one_before_names(store, cppmill, other_tokenizer):

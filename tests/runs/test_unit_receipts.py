@@ -212,6 +212,52 @@ def test_a_changed_receipt_of_the_build_is_named_and_made_again_from_the_record(
     assert (copied_run.out / ".cache/set-aside/tokenizer" / path.name).is_file()
 
 
+DAMAGES = {
+    "cut": lambda data: data[:700],
+    "emptied": lambda _: b"",
+    "a damaged key": lambda data: data.replace(b'"files"', b'"filez"'),
+    "a damaged digest": lambda data: data.replace(b'"digest":"', b'"digest":"0', 1),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_damaged_receipt_of_the_run_is_named_set_aside_and_made_again(copied_run, cppmill, tmp_path, name, is_given):
+    out, command = copied_run.out, copied_run.command
+    if is_given:
+        out = tmp_path / "given"
+        command = ["run", copied_run.sources / "numpy", "--tokenizer", copied_run.out / "tokenizer", "--out", out]
+        cppmill(*command)
+    whole = (out / "receipt.json").read_bytes()
+    damaged = DAMAGES[name](whole)
+    (out / "receipt.json").write_bytes(damaged)
+    said = cppmill(*command).stderr.replace("\n", "")
+    assert f"{out}/receipt.json: " in said
+    assert "it was set aside in .cache/set-aside, and a run makes it again" in said
+    assert (out / "receipt.json").read_bytes() == whole
+    assert (out / ".cache/set-aside/receipt.json").read_bytes() == damaged
+
+
+def test_a_given_tokenizer_needs_no_receipt_of_a_build_that_the_receipt_of_another_run_names(run, cppmill, tmp_path):
+    tokenizer = shutil.copytree(run.out / "tokenizer", tmp_path / "tokenizer")
+    for path in (*tokenizer.glob("_unit-*"), tokenizer / "findings.md"):
+        path.unlink()
+    command = ["run", run.sources / "numpy", "--tokenizer", tokenizer, "--out", tmp_path / "out"]
+    cppmill(*command)
+    whole = (tmp_path / "out/receipt.json").read_bytes()
+    shutil.copy(run.out / "receipt.json", tmp_path / "out/receipt.json")
+    cppmill(*command)
+    assert (tmp_path / "out/receipt.json").read_bytes() == whole
+
+
+def test_a_damaged_receipt_that_may_be_all_that_names_the_build_stays(copied_run, cppmill):
+    unit_receipts(copied_run.out, "tokenizer")[0].unlink()
+    (copied_run.out / "receipt.json").write_bytes(b"")
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, "restore the file, or --rebuild-tokenizer" in done.stderr) == (1, True), done.stderr
+    assert (copied_run.out / "receipt.json").read_bytes() == b""
+
+
 def test_an_old_run_is_valid_and_up_to_date(old_run, cppmill):
     def data():
         return {name: data for name, data in old_run.tree().items() if "_unit-" not in name and name != "receipt.json"}

@@ -28,6 +28,8 @@ SIGNATURE = f"{RECEIPT}.sig"
 
 RECEIPT_FORMAT = "cppmill-receipt-1"
 
+_MADE_AGAIN = "run again to rewrite it"
+
 COMPARED_TOTALS = ("documents", "bytes", "tokens", "max_token_id")
 """What both the receipt of a token shard and its proof say of it."""
 
@@ -144,50 +146,60 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
     return {**receipt, "digest": sha256_json(receipt)}
 
 
-def find_receipt(out: OutputFolder) -> dict[str, Any] | None:
+def find_receipt(out: OutputFolder, *, advice: str = _MADE_AGAIN) -> dict[str, Any] | None:
     """Return the receipt of OUT as it is, or None if there is none; for those who look for what is wrong with it.
+
+    Args:
+        out: The folder.
+        advice: What to do about another one, for the message.
 
     Raises:
         IntegrityError: If it is not a receipt of this version.
     """
-    receipt = read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to rewrite it")
+    receipt = read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice=advice)
     if receipt is not None:
-        with reads_record(out.where(RECEIPT), kind="receipt"):
+        with reads_record(out.where(RECEIPT), kind="receipt", advice=advice):
             check_form(receipt, _FORM)
     return receipt
 
 
-def find_intact_receipt(out: OutputFolder) -> dict[str, Any] | None:
-    """Return the receipt of OUT, or None if there is none.
+def find_intact_receipt(out: OutputFolder, *, advice: str = _MADE_AGAIN) -> dict[str, Any] | None:
+    """Return the receipt of OUT, or None if there is none; advice is as for `find_receipt`.
 
     Raises:
         IntegrityError: If it is not a receipt of this version, was changed, or contradicts itself.
     """
-    receipt = find_receipt(out)
+    receipt = find_receipt(out, advice=advice)
     if receipt is not None:
-        check_intact(out, receipt)
+        check_intact(out, receipt, advice=advice)
     return receipt
 
 
-def read_receipt(out: OutputFolder, *, argument: str = "") -> dict[str, Any]:
+def read_receipt(out: OutputFolder, *, argument: str = "", advice: str = _MADE_AGAIN) -> dict[str, Any]:
     """Return the receipt of a finished run.
 
     Args:
         out: The run's folder.
         argument: The argument that names the folder, for the message.
+        advice: As for `find_receipt`.
 
     Raises:
         ConfigError: If there is none.
         IntegrityError: If it is not a receipt of this version, was changed, or contradicts itself.
     """
-    receipt = find_intact_receipt(out)
+    receipt = find_intact_receipt(out, advice=advice)
     if receipt is None:
         raise ConfigError(f"{argument} {out.root}: no {RECEIPT}; give the folder of a finished run".lstrip())
     return receipt
 
 
-def check_intact(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
+def check_intact(out: OutputFolder, receipt: Mapping[str, Any], *, advice: str = _MADE_AGAIN) -> None:
     """Check what a receipt shows of itself: its digest, and that it says nothing twice in two ways.
+
+    Args:
+        out: The run's folder.
+        receipt: Its receipt.
+        advice: As for `find_receipt`.
 
     Raises:
         IntegrityError: If it was changed, or contradicts itself.
@@ -195,13 +207,13 @@ def check_intact(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
     found = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
     if found != receipt.get("digest"):
         raise IntegrityError(
-            f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}; "
-            "it was changed, so run again to rewrite it"
+            f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}; it was changed; "
+            f"{advice}"
         )
-    with reads_record(out.where(RECEIPT), kind="receipt"):
+    with reads_record(out.where(RECEIPT), kind="receipt", advice=advice):
         problems = list(find_contradictions(receipt))
     if problems:
-        raise IntegrityError(f"{out.where(RECEIPT)}: {problems[0]}; run again to rewrite it")
+        raise IntegrityError(f"{out.where(RECEIPT)}: {problems[0]}; {advice}")
 
 
 def find_contradictions(receipt: Mapping[str, Any]) -> Iterator[str]:

@@ -122,8 +122,8 @@ def check_form(value: Any, form: Any, *, place: str = "") -> None:  # noqa: ANN4
 
 
 @contextmanager
-def reads_record(where: str, *, kind: str) -> Iterator[None]:
-    """Turn what reading the values of a record raises into an error that names it.
+def reads_record(where: str, *, kind: str, advice: str = "") -> Iterator[None]:
+    """Turn what reading the values of a record raises into an error that names it, and says what to do.
 
     Raises:
         IntegrityError: If the record lacks a value or has one of a wrong type.
@@ -131,7 +131,7 @@ def reads_record(where: str, *, kind: str) -> Iterator[None]:
     try:
         yield
     except MALFORMED as error:
-        raise IntegrityError(_other_layout(where, error, kind=kind)) from error
+        raise IntegrityError(f"{_other_layout(where, error, kind=kind)}{advice and f'; {advice}'}") from error
 
 
 def malformed(out: OutputFolder, name: str, error: Exception, *, kind: str) -> str:

@@ -35,6 +35,24 @@ def recorded_files(out: OutputFolder) -> dict[str, str]:
     return {}
 
 
+def set_aside_receipt(out: OutputFolder) -> str | None:
+    """Set the receipt of the run aside if it is damaged, so that a run makes it again; only for the holder of the lock.
+
+    Returns:
+        What is wrong with it, in a line; None if nothing is, or if there is none.
+    """
+    advice = f"it was set aside in {SET_ASIDE}, and a run makes it again"
+    try:
+        receipt = receipts.find_receipt(out, advice=advice)
+        problem = next(check_record(out, receipts.RECEIPT, receipt), None) if receipt is not None else None
+        line = problem and f"{problem}; {advice}"
+    except IntegrityError as error:
+        line = str(error)
+    if line is not None:
+        out.set_aside(receipts.RECEIPT)
+    return line
+
+
 def restore_build_receipt(
     out: OutputFolder, recorded: Mapping[str, str], *, beside: Collection[str] = ()
 ) -> str | None:

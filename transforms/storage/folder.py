@@ -337,7 +337,7 @@ class OutputFolder:
             yield str(error)
 
     def set_aside(self, name: str) -> None:
-        """Remove the receipt of a unit, so that the unit runs again, and keep a copy below `.cache/set-aside`."""
+        """Remove a receipt, so that it is made again, and keep a copy below `.cache/set-aside`."""
         self.publish_bytes(f"{SET_ASIDE}/{name}", self.read_bytes(name))
         self.remove(name)
 

@@ -57,7 +57,7 @@ def test_a_changed_receipt_has_no_digest_to_show(copied_run, cppmill):
     file.write_bytes(file.read_bytes().replace(b'"kept":', b'"kept":1', 1))
     done = cppmill("status", copied_run.out, check=False)
     assert done.returncode == 1
-    assert "it was changed, so run again to rewrite it" in done.stderr
+    assert "it was changed; run again to rewrite it" in done.stderr
 
 
 def test_the_event_log_is_no_part_of_the_run(run, cppmill):

@@ -56,6 +56,12 @@ def test_a_run_into_the_folder_of_an_export_is_refused(tmp_path: Path) -> None:
         check_run_folder(OutputFolder(tmp_path))
 
 
+def test_a_file_of_the_name_of_a_receipt_that_no_run_wrote_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / RECEIPT).write_text('{"paid": true}')
+    with pytest.raises(ConfigError, match=r"it holds receipt.json, which no run wrote; name another folder"):
+        check_run_folder(OutputFolder(tmp_path))
+
+
 def test_a_stop_removes_what_a_thread_is_writing(tmp_path: Path) -> None:
     source = tmp_path / "x.cpp"
     source.write_text("int x;\n")
