@@ -23,7 +23,7 @@ class MemberStream(io.BufferedReader):
     """The bytes of an archive, decompressed; reading never raises for damage.
 
     Attributes:
-        damage: Why the stream ended early, None while it is whole; what was read before is right.
+        damage: Why the stream ended early, None while it is whole; what was read before may be altered too.
     """
 
     def __init__(self, archive: Archive, open_raw: Callable[[], BinaryIO], codec: str) -> None:
