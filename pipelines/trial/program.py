@@ -1,7 +1,7 @@
 """The program of `cppmill trial`: it plans the cells, trains those that are missing, and writes figures and a receipt.
 
-Cells are kept below `.cache/trial`, each with a key: the SHA-256 of everything that decides it. A trial that was killed
-continues with the cells that it lacks. The operations that a budget of time came to are kept there too.
+Cells are kept (`kept`), each with a key: the SHA-256 of everything that decides it. A trial that was killed continues
+with the cells that it lacks. The operations that a budget of time came to are kept too.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from pipelines.pages.figures import import_matplotlib
 from pipelines.trial import results
 from pipelines.trial.budget import share_budget
 from pipelines.trial.entrants import TrialEntrant, open_entrants
+from pipelines.trial.kept import CELL, FLOPS, KEPT, keep, read_kept
 from pipelines.trial.texts import TrialText, read_trial_text
-from schemas.digests import canonical_json, parse_json, sha256_json
+from schemas.digests import canonical_json, sha256_json
 from schemas.errors import ConfigError
 from schemas.study_options import TrialOptions
 from transforms.records.code import code_versions
 from transforms.records.receipts import RECEIPT
 from transforms.records.trials import RESULT, make_trial_receipt, publish_trial_receipt
-from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.folder import OutputFolder
 from transforms.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -38,10 +39,11 @@ if TYPE_CHECKING:
 PLOT = "trial.svg"
 CELL_FORMAT = "cppmill-trial-cell-1"
 
+_WORK = "work"
+"""Names the operations that a budget of time came to, among what is kept; names of cells end with a seed."""
+
 _CACHE_OF_TORCH = "TORCHINDUCTOR_CACHE_DIR"
 """Where torch makes a folder even if it compiles nothing; without it one in TMPDIR, which stays."""
-
-_CELLS = f"{CACHE}/trial"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +164,7 @@ def _check_folder(request: TrialRequest) -> None:
     for place in (*request.text, *request.held_out):
         check_outside(request.out, place, option="--out")
     out = OutputFolder(request.out)
-    if any(out.files()) and not any(out.files(_CELLS)):
+    if any(out.files()) and not any(out.files(KEPT)):
         raise ConfigError(f"--out {request.out}: it has files that do not belong to a trial; name a new folder")
 
 
@@ -175,12 +177,12 @@ def _work_per_cell(trial: Trial, request: TrialRequest, reporter: Reporter) -> f
         asked = sha256_json(
             {**trial.basis, "tokenizers": [one.digest for one in trial.entrants], "seconds": request.budget_seconds}
         )
-        flops = _read(trial.out, f"{_CELLS}/work.json", asked)
-        if flops is None:
+        flops = read_kept(trial.out, _WORK, asked, FLOPS)
+        if not flops:
             speeds = [measure_speed(entrant, trial.work) for entrant in trial.entrants]
             flops = float(f"{share_budget(request.budget_seconds or 0, speeds, seeds=trial.work.options.seeds):.3e}")
             _check_steps(trial, flops)  # before it is kept, or the same command would never measure again
-            _write(trial.out, f"{_CELLS}/work.json", asked, flops)
+            keep(trial.out, _WORK, asked, flops)
             rates = sorted(speed.flops_per_second / 1e9 for speed in speeds)
             reporter.note(f"{rates[0]:,.1f} to {rates[-1]:,.1f} GFLOP/s here; --flops {flops:.3e} is this work again")
     _check_steps(trial, flops)
@@ -200,32 +202,19 @@ def _train_cells(trial: Trial, flops: float, reporter: Reporter) -> list[dict[st
     wanted = [(entrant, seed) for seed in range(trial.work.options.seeds) for entrant in trial.entrants]
     cells = []
     for number, (entrant, seed) in enumerate(wanted, start=1):
-        name = f"{_CELLS}/{entrant.name}-{seed}.json"
+        name = f"{entrant.name}-{seed}"
         basis = {**trial.basis, "tokenizer": entrant.digest, "seed": seed, "flops": flops}
         key = sha256_json({"format": CELL_FORMAT, **basis, "options": {**basis["options"], "seeds": None}})
-        points = _read(trial.out, name, key)
-        if points is None:
+        points = read_kept(trial.out, name, key, CELL)
+        if not points:
             started = time.monotonic()
             points = train_cell(entrant, trial.work, seed=seed, flops=flops, progress=lambda done, steps: None)
-            _write(trial.out, name, key, points)
+            keep(trial.out, name, key, points)
             took = format_seconds(time.monotonic() - started)
             bits = points[-1]["bits_per_byte"]
             reporter.note(f"{number} of {len(wanted)}: {entrant.name}, seed {seed}: {bits:.4f} bits per byte, {took}")
         cells.append({"tokenizer": entrant.name, "seed": seed, "points": points})
     return cells
-
-
-def _read(out: OutputFolder, name: str, key: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Return what was kept in a file for a key, None if there is nothing."""
-    try:
-        kept = parse_json(out.read_bytes(name))
-        return kept["value"] if kept["key"] == key else None
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None  # only a cache: it is made again
-
-
-def _write(out: OutputFolder, name: str, key: str, value: Any) -> None:  # noqa: ANN401 - a JSON value
-    out.publish_bytes(name, canonical_json({"key": key, "value": value}))
 
 
 def _describe(entrant: TrialEntrant, trial: Trial) -> dict[str, Any]:
@@ -242,14 +231,10 @@ def _describe(entrant: TrialEntrant, trial: Trial) -> dict[str, Any]:
 
 def _publish(trial: Trial, flops: float, rows: Sequence[dict[str, Any]], cells: Sequence[dict[str, Any]]) -> None:
     out = trial.out
-    out.remove(RECEIPT)
-
-    def draw(path: Path) -> int:
-        path.write_bytes(results.plot(cells))
-        return 0
-
     figures = {"flops": flops, "tokenizers": list(rows), "cells": list(cells)}
-    files = [out.publish_bytes(RESULT, canonical_json(figures)), out.publish(PLOT, draw)]
+    contents = {RESULT: canonical_json(figures), PLOT: results.plot(cells)}
+    out.remove(RECEIPT)
+    files = [out.publish_bytes(name, data) for name, data in contents.items()]
     facts = {**trial.basis, "tokenizers": [one.to_json() for one in trial.entrants], "flops": flops}
     publish_trial_receipt(out, make_trial_receipt(facts, files))
 

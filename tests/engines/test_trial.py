@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -121,8 +122,10 @@ def test_cells_are_kept_and_more_seeds_add_some(in_torch: Any, trial: Any, asked
     (out / "receipt.json").unlink()
     (out / ".cache/trial/other-0.json").unlink()
     (out / ".cache/trial/ours-1.json").write_bytes(b"{")
+    other = out / ".cache/trial/other-1.json"
+    other.write_bytes(re.sub(rb'("bits_per_byte":\d)', rb"\g<1>1", other.read_bytes(), count=1))
     rows, told = in_torch(programs.carry_out, **asked, out=out)
-    assert [line.split(":")[0] for line in told] == ["2 of 4", "3 of 4"]
+    assert [line.split(":")[0] for line in told] == ["2 of 4", "3 of 4", "4 of 4"]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
     more = {**asked, "options": TrialOptions(**OPTIONS, seeds=3)}
     rows, told = in_torch(programs.carry_out, **more, out=out)
