@@ -19,6 +19,7 @@ from configs.outputs import check_outside
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import Reporter
 from pipelines.pages.figures import import_matplotlib
+from pipelines.stages.session import locked
 from pipelines.trial import results
 from pipelines.trial.budget import share_budget
 from pipelines.trial.entrants import TrialEntrant, open_entrants
@@ -111,13 +112,17 @@ def run_trial(request: TrialRequest, reporter: Reporter) -> list[dict[str, Any]]
         A row per tokenizer, in the order in which they were given.
 
     Raises:
-        ConfigError: If torch or matplotlib is missing, a tokenizer or text cannot be used, or the budget is too small.
+        ConfigError: If torch or matplotlib is missing, a tokenizer or text cannot be used, the budget is too small, or
+            the folder holds other files.
+        LockedError: If something else is writing there.
     """
     trial = _prepare(request)
-    flops = _work_per_cell(trial, request, reporter)
-    cells = _train_cells(trial, flops, reporter)
-    rows = results.summarize([_describe(entrant, trial) for entrant in trial.entrants], cells)
-    _publish(trial, flops, rows, cells)
+    with locked(trial.out):
+        _check_folder(trial.out)  # others may have written since
+        flops = _work_per_cell(trial, request, reporter)
+        cells = _train_cells(trial, flops, reporter)
+        rows = results.summarize([_describe(entrant, trial) for entrant in trial.entrants], cells)
+        _publish(trial, flops, rows, cells)
     return rows
 
 
@@ -125,7 +130,10 @@ def _prepare(request: TrialRequest) -> Trial:
     if (request.budget_seconds is None) == (request.flops is None):
         raise ConfigError("give one of --budget and --flops: how long the trial may take, or the work of each training")
     device = _check_packages(request.device)
-    _check_folder(request)
+    for place in (*request.text, *request.held_out):
+        check_outside(request.out, place, option="--out")
+    out = OutputFolder(request.out)
+    _check_folder(out)
     from pipelines.trial.cells import Work
 
     options = request.options
@@ -139,7 +147,7 @@ def _prepare(request: TrialRequest) -> Trial:
     )
     entrants = open_entrants(request.tokenizers, held_out, pattern=request.pattern, threads=request.threads)
     work = Work(text=text, options=options, threads=request.threads, device=device)
-    return Trial(OutputFolder(request.out), entrants, held_out, work)
+    return Trial(out, entrants, held_out, work)
 
 
 def _check_packages(device: str | None) -> str:
@@ -160,12 +168,16 @@ def _check_packages(device: str | None) -> str:
     return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def _check_folder(request: TrialRequest) -> None:
-    for place in (*request.text, *request.held_out):
-        check_outside(request.out, place, option="--out")
-    out = OutputFolder(request.out)
-    if any(out.files()) and not any(out.files(KEPT)):
-        raise ConfigError(f"--out {request.out}: it has files that do not belong to a trial; name a new folder")
+def _check_folder(out: OutputFolder) -> None:
+    """Check that a trial may write into a folder.
+
+    Raises:
+        ConfigError: Naming a file that no trial wrote.
+    """
+    ours = (RESULT, PLOT, RECEIPT) if any(out.files(KEPT)) else ()
+    foreign = next((name for name in out.files() if name not in ours), None)
+    if foreign is not None:
+        raise ConfigError(f"--out {out.root}: it holds {foreign}, which no trial wrote; name another folder")
 
 
 def _work_per_cell(trial: Trial, request: TrialRequest, reporter: Reporter) -> float:

@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipelines.stages.session import locked
 from schemas.study_options import TrialOptions
 from tests.engines import toy_programs as programs
+from transforms.storage.folder import OutputFolder
 
 FLOPS = 1.2e6 * 64 * 40
 OPTIONS = {"width": 16, "layers": 1, "length": 16, "rows": 4, "held_out_bytes": 6_000}
@@ -158,6 +160,22 @@ def test_what_cannot_be_tried_is_refused(in_torch: Any, run: Any, asked: Any, tm
     assert "measuring alone takes" in said(flops=None, budget_seconds=1e-6)
     assert "give one of --budget and --flops" in said(budget_seconds=60.0)
     assert "no document to take" in said(held_out=asked["text"])
-    assert "do not belong to a trial" in said(out=tmp_path / "full")
+    assert "it holds file, which no trial wrote" in said(out=tmp_path / "full")
     assert "whose receipt names every file" in said(out=run.out / "trial")
     assert "finds no GPU" in said(device="cuda")
+
+
+def test_the_folder_of_another_command_is_left_alone(in_torch: Any, trial: Any, asked: Any, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(trial[0], own)
+    before = (own / "trial.json").read_bytes()
+    with locked(OutputFolder(own)):
+        assert "another run is writing here" in in_torch(programs.refused, **asked, out=own)
+    (own / "tokens").mkdir()
+    (own / "tokens/mine.parquet").touch()
+    assert "it holds tokens/mine.parquet, which no trial wrote" in in_torch(programs.refused, **asked, out=own)
+    assert (own / "trial.json").read_bytes() == before
+    for written in ("receipt.json", "manifest.json"):
+        new = tmp_path / written
+        assert f"it holds {written}, which no trial" in in_torch(programs.refused_late, written, **asked, out=new)
+        assert list(OutputFolder(new).files()) == [written]

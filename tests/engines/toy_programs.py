@@ -6,14 +6,18 @@ import contextlib
 import io
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from pipelines.stages.session import locked
 from pipelines.trial.entrants import open_entrants
 from pipelines.trial.program import TrialRequest, run_trial
 from pipelines.trial.texts import TrialText
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, LockedError
 from schemas.study_options import TrialOptions
+from transforms.storage.folder import OutputFolder
+from transforms.storage.protocol import Lock
 
 ROWS = 3
 SIZE = {"vocab_size": 50, "width": 16, "layers": 2, "length": 12}
@@ -39,9 +43,23 @@ def refused(**asked: Any) -> str:
     """What is said to a trial that cannot be."""
     try:
         carry_out(**asked)
-    except ConfigError as error:
+    except (ConfigError, LockedError) as error:
         return str(error)
     return ""
+
+
+def refused_late(written: str, **asked: Any) -> str:
+    """What is said to a trial in whose folder another command writes a file before the trial has the lock."""
+    from unittest import mock
+
+    from pipelines.trial import program
+
+    def locked_late(out: OutputFolder) -> AbstractContextManager[Lock]:
+        out.publish_bytes(written, b"{}")
+        return locked(out)
+
+    with mock.patch.object(program, "locked", locked_late):
+        return refused(**asked)
 
 
 def at_speeds(speeds: Sequence[float], **asked: Any) -> list[list[str]]:
