@@ -18,7 +18,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 LARGE = (".parquet",)
-COMMIT = 40 * "c"
 COMMAND_LINE = """
 import huggingface_hub.constants as constants
 constants.HF_HUB_OFFLINE, constants.HF_HUB_DISABLE_XET = False, True
@@ -51,6 +50,7 @@ class HubServer:
     def __init__(self):
         self.repositories = defaultdict(dict)
         self.visibility, self.objects, self.requests = {}, {}, []
+        self._commits, self._committing = {}, threading.Lock()
         self.failures = lambda method, path: None
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -77,8 +77,16 @@ class HubServer:
         return 404, {"X-Error-Code": "EntryNotFound"}, b"{}"
 
     def files(self, name, revision):
-        branches = self.repositories.get(name, {})
-        return branches.get("main" if revision == COMMIT else revision)
+        """The files of a branch or commit, None if there is none."""
+        return self.repositories.get(name, {}).get(revision, self._commits.get(revision))
+
+    def head(self, name, revision):
+        """The last commit of a branch: a digest of its files, which tests may have changed."""
+        files = self.files(name, revision)
+        entries = json.dumps(sorted((path, entry(path, data)["oid"]) for path, data in files.items()))
+        commit = sha1(entries.encode(), usedforsecurity=False).hexdigest()
+        self._commits[commit] = dict(files)
+        return commit
 
     def create(self, body, *_):
         given = json.loads(body)
@@ -117,9 +125,15 @@ class HubServer:
         return 200, {}, b""
 
     def commit(self, body, name, revision):
+        with self._committing:
+            return self._commit(body, name, revision)
+
+    def _commit(self, body, name, revision):
         files = dict(self.repositories[name][revision])
         for line in map(json.loads, body.splitlines()):
             value = line["value"]
+            if line["key"] == "header" and value.get("parentCommit", head := self.head(name, revision)) != head:
+                return 412, {}, b'{"error": "A commit has happened since. Please refresh and try again."}'
             if line["key"] == "file":
                 files[value["path"]] = base64.b64decode(value["content"])
             elif line["key"] == "lfsFile":
@@ -127,7 +141,8 @@ class HubServer:
             elif line["key"] == "deletedFile":
                 del files[value["path"]]
         self.repositories[name][revision] = files
-        return as_json({"commitUrl": f"{self.url}/datasets/{name}/commit/{COMMIT}", "commitOid": COMMIT})
+        commit = self.head(name, revision)
+        return as_json({"commitUrl": f"{self.url}/datasets/{name}/commit/{commit}", "commitOid": commit})
 
     def tree(self, body, name, revision, below=""):
         files = self.files(name, revision)
@@ -150,13 +165,13 @@ class HubServer:
     def info(self, body, name, revision="main"):
         if self.files(name, revision) is None:
             return 404, {"X-Error-Code": "RepoNotFound"}, b"{}"
-        return as_json({"id": name, "sha": COMMIT, "siblings": []})
+        return as_json({"id": name, "sha": self.head(name, revision), "siblings": []})
 
     def resolve(self, body, name, revision, path):
         data = (self.files(name, revision) or {}).get(path)
         if data is None:
             return 404, {"X-Error-Code": "EntryNotFound"}, b""
-        return 200, {"ETag": f'"{sha256(data).hexdigest()}"', "X-Repo-Commit": COMMIT}, data
+        return 200, {"ETag": f'"{sha256(data).hexdigest()}"', "X-Repo-Commit": self.head(name, revision)}, data
 
 
 def as_json(value):

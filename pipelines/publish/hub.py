@@ -3,7 +3,8 @@
 The repository gets the shards of documents and tokens, the tokenizer, `platform_vocab.json`, the receipt and its
 signature, and what `cppmill provenance` writes. What is there with the same digest is not sent again, so a push goes on
 after a kill. New shards come first, in commits of some files each; their names contain keys, so nothing that is there
-changes. The last commit has everything else and deletes old shards, so receipt and card are those of complete data.
+changes. The last commit has everything else and deletes old shards, so receipt and card are those of complete data. It
+is made only on top of the commit that was looked at before it: another push at the same time has it begin again.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ COMMIT_FILES = 100
 
 _DATA = ("documents/", "tokens/")
 _SERVER_ERROR = 500
+_MOVED = 412
+"""The status of a commit whose parent is no longer the last commit of the branch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,24 +143,27 @@ def _prepare(api: HfApi, repository: Repository) -> None:
 
 def _send(api: HfApi, repository: Repository, files: Sequence[File], new: set[str]) -> None:
     """Send what the repository lacks, and add its paths to a set that has those of earlier attempts."""
-    there = {
-        entry.path: entry
-        for entry in api.list_repo_tree(
-            repository.name, recursive=True, revision=repository.revision, repo_type="dataset"
-        )
-        if isinstance(entry, RepoFile)
-    }
+    head, there = _look(api, repository)
     missing = [file for file in files if not _is_there(file, there.get(file.path))]
     new.update(file.path for file in missing)
-    names = {file.path for file in files}
-    stale = [path for path in there if path.startswith((*_DATA, "tokenizer/", SIGNATURE)) and path not in names]
     shards = [file for file in missing if file.path.startswith(_DATA)]
     for first in range(0, len(shards), COMMIT_FILES):
         group = shards[first : first + COMMIT_FILES]
-        _commit(api, repository, group, [], message=f"{len(group)} shards")
-    rest = [file for file in missing if not file.path.startswith(_DATA)]
+        _commit(api, repository, group, message=f"{len(group)} shards")
+    if shards:
+        head, there = _look(api, repository)  # another push may have deleted or added some
+    rest = [file for file in files if not _is_there(file, there.get(file.path))]
+    names = {file.path for file in files}
+    stale = [path for path in there if path.startswith((*_DATA, "tokenizer/", SIGNATURE)) and path not in names]
     if rest or stale:
-        _commit(api, repository, rest, stale, message="Card, receipt and tokenizer")
+        _commit(api, repository, rest, stale, parent=head, message="Card, receipt and tokenizer")
+
+
+def _look(api: HfApi, repository: Repository) -> tuple[str | None, dict[str, RepoFile]]:
+    """Return the last commit of the branch, and its files by path."""
+    head = api.repo_info(repository.name, revision=repository.revision, repo_type="dataset").sha
+    entries = api.list_repo_tree(repository.name, recursive=True, revision=head, repo_type="dataset")
+    return head, {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
 
 def _is_there(file: File, entry: RepoFile | None) -> bool:
@@ -168,8 +174,16 @@ def _is_there(file: File, entry: RepoFile | None) -> bool:
     return bool(entry.blob_id == git_hash(file.out.read_bytes(file.path)))
 
 
-def _commit(api: HfApi, repository: Repository, files: Sequence[File], stale: Sequence[str], *, message: str) -> None:
-    """Upload files and commit them, and delete others in the same commit."""
+def _commit(
+    api: HfApi,
+    repository: Repository,
+    files: Sequence[File],
+    stale: Sequence[str] = (),
+    *,
+    parent: str | None = None,
+    message: str,
+) -> None:
+    """Upload files and commit them, and delete others in the same commit; if a parent is given, only on top of it."""
     with ExitStack() as stack:
         added = []
         for file in files:
@@ -185,6 +199,7 @@ def _commit(api: HfApi, repository: Repository, files: Sequence[File], stale: Se
             commit_message=message,
             revision=repository.revision,
             repo_type="dataset",
+            parent_commit=parent,
         )
 
 
@@ -216,6 +231,11 @@ def _failure(error: Exception, repository: Repository) -> CppmillError | None:
         return None
     reason = _TOKEN.sub("hf_***", " ".join(str(cause).split()))
     status = cause.response.status_code if isinstance(cause, HfHubHTTPError) else _SERVER_ERROR
+    if status == _MOVED:
+        return StoreError(
+            f"{repository.name}: {repository.revision} changed during the push, perhaps by another one ({reason}); "
+            "push again, which sends only what is missing"
+        )
     if status < _SERVER_ERROR:
         return ConfigError(f"{repository.name}: the Hub refuses it: {reason}; HF_TOKEN must be allowed to write there")
     return StoreError(f"{repository.name}: the Hub failed: {reason}; push again, which sends only what is missing")

@@ -91,6 +91,47 @@ def test_a_later_push_deletes_what_is_old_and_leaves_what_is_of_others(run, hub_
     assert set(old) & hub_server.repositories[NAME]["main"].keys() == {"LICENSE"}
 
 
+def moves_at(numbers, hub_server, changes):
+    """Have another push change the branch right before the commits of these numbers, from 1."""
+    commits = iter(range(1, 100))
+
+    def change(method, path):
+        if "/commit/" in path and next(commits) in numbers:
+            hub_server.repositories[NAME]["main"] = {**changes, f"LICENSE-{len(hub_server.requests)}": b""}
+
+    hub_server.failures = change
+
+
+def test_two_pushes_at_once_do_not_mix(run, hub_server, cppmill, monkeypatch):
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 0)
+    other = {"tokens/part-other.parquet": b"", RECEIPT: b"{}"}
+    moves_at({2}, hub_server, other)  # which deletes the shards of the first commit, too
+    done = cppmill("push", NAME, run.out)
+    assert "main changed during the push, perhaps by another one (" in done.stderr
+    files = hub_server.repositories[NAME]["main"]
+    assert {name: sha256(files[name]).hexdigest() for name in shards(run.receipt)} == shards(run.receipt)
+    assert files[RECEIPT] == (run.out / RECEIPT).read_bytes()
+    assert "tokens/part-other.parquet" not in files
+
+
+def test_what_another_push_deletes_between_two_commits_is_sent_again(run, hub_server, cppmill, monkeypatch):
+    monkeypatch.setattr(hub, "COMMIT_FILES", 1)
+    moves_at({2}, hub_server, {})
+    cppmill("push", NAME, run.out)
+    files = hub_server.repositories[NAME]["main"]
+    assert {name: sha256(files[name]).hexdigest() for name in shards(run.receipt)} == shards(run.receipt)
+
+
+def test_a_branch_that_goes_on_moving_ends_a_push(run, hub_server, cppmill, monkeypatch):
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 0)
+    other = {RECEIPT: b"{}"}
+    moves_at(range(1, 100), hub_server, other)
+    done = cppmill("push", NAME, run.out, check=False)
+    assert done.returncode == 1
+    assert "push again, which sends only what is missing" in done.stderr.splitlines()[-1]
+    assert hub_server.repositories[NAME]["main"][RECEIPT] == other[RECEIPT]
+
+
 def test_what_does_not_verify_is_not_published(copied_run, hub_server, cppmill):
     (copied_run.out / "tokenizer" / "findings.md").write_text("changed")
     assert cppmill("push", NAME, copied_run.out, check=False).returncode == 1
