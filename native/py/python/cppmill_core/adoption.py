@@ -179,8 +179,8 @@ def _find_false(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
     known |= {"trainer", "profile", "pattern"} if is_built else set()
     yield from (f"it has the key {key!r}" for key in sorted(manifest.keys() - known))
     yield from (f"{name} is no file of such a tokenizer" for name in sorted(manifest["files"].keys() - _FILES[kind]))
-    if kind == HUGGING_FACE and manifest.get("run", _NATIVE) not in _PROGRAMS:
-        yield f"its run is {manifest['run']!r}"
+    if kind == HUGGING_FACE and manifest.get("run") not in _PROGRAMS:
+        yield f"its run is {manifest.get('run')!r}"
     yield from (f"{role} is no role" for role in sorted(manifest.get("roles", {}).keys() - {BOS, EOS}))
     compared = described.keys() - {"roles", *(("tokens", "reserved") if is_built else ())}
     if kind == SENTENCEPIECE:
