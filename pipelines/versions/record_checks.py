@@ -21,7 +21,7 @@ from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORM, DRIFT_FORMAT
 from transforms.filters.withdrawals import WITHDRAWN, withdrawn_in
 from transforms.records.receipts import RECEIPT, find_intact_receipt
-from transforms.records.trend import TREND_FORM, TREND_FORMAT, find_sums, is_other_tokenizer
+from transforms.records.trend import SUMS, TREND_FORM, TREND_FORMAT, find_sums, is_other_tokenizer
 from transforms.records.versions import (
     CHANGES,
     CHANGES_FORM,
@@ -72,7 +72,7 @@ _SAID: dict[str, tuple[str, Mapping[str, Any], Callable[[Mapping[str, Any]], dic
 _KEYS: dict[str, set[str]] = {
     CHANGES: {"format", "version", "previous", "receipt", "documents", "bytes", "tokens", "shards", "ids"},
     TREND: {"format", "version", "previous", "time", "receipt", "documents", "bytes", "tokens", "tokenizer"}
-    | {"is_other_tokenizer", "ledger", "projects"},
+    | {"is_other_tokenizer", "ledger", "projects", SUMS},
     DRIFT: {"format", "version", "previous", "receipt", "tokenizer", "reference", "before", "after", "new", "projects"}
     | {"ids", "families", "proposals", "alerts"},
 }

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from hashlib import sha256
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -215,6 +216,12 @@ def forge(place, change):
     place.write_bytes(canonical_json({**record, "digest": sha256_json(record)}))
 
 
+def write_sums(place, data):
+    """Replace the sums of projects beside a record, and make that true again."""
+    place.with_suffix(".parquet").write_bytes(data)
+    forge(place, lambda record: record.update(sums=sha256(data).hexdigest()))
+
+
 FORGED = {
     "trend tokens": ("trend", lambda record: record.update(tokens=1), "its tokens is 1"),
     "trend ledger": ("trend", lambda record: record["ledger"]["documents"].update(empty=9), "its ledger is"),
@@ -278,7 +285,7 @@ def test_what_changes_say_of_a_version_is_compared_although_the_one_before_is_go
 
 
 def test_verify_compares_the_sums_of_projects_with_the_shards(copied, cppmill):
-    shutil.copyfile(copied / "trend/v000001.parquet", copied / "trend/v000003.parquet")
+    write_sums(copied / "trend/v000003.json", (copied / "trend/v000001.parquet").read_bytes())
     done = cppmill("verify", copied, check=False)
     assert (done.returncode, "not the sums of the projects of" in done.stdout) == (1, True)
 
@@ -298,22 +305,23 @@ def test_a_record_with_a_key_twice_or_behind_a_link_is_found(copied, cppmill, fo
 
 
 def test_false_statistics_and_other_types_of_the_sums_of_projects_are_found(copied, cppmill):
-    path = copied / "trend/v000003.parquet"
+    path, record, other = copied / "trend/v000003.parquet", copied / "trend/v000003.json", copied / "other.parquet"
     data, rows = path.read_bytes(), pq.read_table(path)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     least = min(rows.column("project").to_pylist()).encode()
-    path.write_bytes(data[:start] + data[start:].replace(least, least[:-1] + b"~"))
+    write_sums(record, data[:start] + data[start:].replace(least, least[:-1] + b"~"))
     done = cppmill("verify", copied, check=False)
     assert (done.returncode, "its statistics are" in done.stdout) == (1, True)
-    pq.write_table(rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema])), path)
+    pq.write_table(rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema])), other)
+    write_sums(record, other.read_bytes())
     done = cppmill("verify", copied, check=False)
     assert (done.returncode, "its columns are of other types" in done.stdout) == (1, True)
 
 
 def test_sums_of_projects_with_another_column_are_found(copied, cppmill):
-    path = copied / "trend/v000003.parquet"
-    rows = pq.read_table(path)
-    pq.write_table(rows.append_column("author", pa.array(["x"] * len(rows))), path)
+    rows, other = pq.read_table(copied / "trend/v000003.parquet"), copied / "other.parquet"
+    pq.write_table(rows.append_column("author", pa.array(["x"] * len(rows))), other)
+    write_sums(copied / "trend/v000003.json", other.read_bytes())
     done = cppmill("verify", copied, check=False)
     assert (done.returncode, "its columns are project, documents" in done.stdout) == (1, True)
 
@@ -467,6 +475,21 @@ def test_page_headers_of_sums_that_are_damaged_are_named(copied):
     damage(file, file.read_bytes()[4:12], b"\xff" * 8)
     with pytest.raises(IntegrityError, match=re.escape(f"{file}: cannot be read")):
         find_sums(Versions(str(copied)), "v000002")
+
+
+def test_sums_in_which_a_bit_flipped_are_not_read(copied, cppmill):
+    file = copied / "trend/v000002.parquet"
+    damage(file, b"numpy", b"oumpy")
+    with pytest.raises(IntegrityError, match=re.escape(f"{file}: cannot be read (its SHA-256 is ")):
+        find_sums(Versions(str(copied)), "v000002")
+    done = cppmill("changes", copied, "--trend", check=False)
+    assert (done.returncode, "the record beside it says" in done.stderr) == (1, True)
+
+
+def test_sums_beside_a_record_of_an_older_version_are_read(copied):
+    before = find_sums(Versions(str(copied)), "v000002")
+    forge(copied / "trend/v000002.json", lambda record: record.pop("sums"))
+    assert find_sums(Versions(str(copied)), "v000002") == before
 
 
 def test_a_comparison_is_of_one_run(store, cppmill, tmp_path):

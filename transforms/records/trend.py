@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.reasons import REASONS, Column
 from schemas.tables import PROJECT_SUMS
@@ -25,6 +26,8 @@ from transforms.records.receipts import LEDGER_FORM, find_intact_receipt
 from transforms.records.versions import CHANGES, CHANGES_FORM, CHANGES_FORMAT, TREND, Versions
 
 TREND_FORMAT = "cppmill-trend-1"
+SUMS = "sums"
+"""The key of the SHA-256 of the projects' file; records of older versions lack it."""
 
 _SOME_PROJECTS = (None, {"number": int, "named": [str]})
 TREND_FORM: dict[str, Any] = {
@@ -125,8 +128,8 @@ def ledger_columns(versions: Sequence[VersionFacts]) -> dict[str, tuple[str, str
 
 def record_facts(versions: Versions, facts: VersionFacts, sums: pa.Table) -> None:
     """Write the two files of a version, the one with the totals last."""
-    versions.folder.publish(f"{TREND}/{facts.version}.parquet", partial(_write_sums, sums=sums))
-    versions.write_record(TREND, facts.version, {"format": TREND_FORMAT, **facts.to_json()})
+    file = versions.folder.publish(f"{TREND}/{facts.version}.parquet", partial(_write_sums, sums=sums))
+    versions.write_record(TREND, facts.version, {"format": TREND_FORMAT, **facts.to_json(), SUMS: file.sha256})
 
 
 def read_trend(place: str) -> Trend:
@@ -198,11 +201,14 @@ def find_sums(versions: Versions, name: str) -> pa.Table | None:
     """Return what each project has in a version (`schemas.tables.PROJECT_SUMS`); None if it was not recorded.
 
     Raises:
-        IntegrityError: If the file cannot be read.
+        IntegrityError: If the file cannot be read, or is not the one of the version's record.
     """
-    path = f"{TREND}/{name}.parquet"
+    path, record = f"{TREND}/{name}.parquet", versions.read(TREND, name, TREND_FORMAT, TREND_FORM)
     try:
         with versions.folder.open_local(path) as file:
+            found = sha256_file(file)
+            if found != (record or {}).get(SUMS, found):
+                raise OSError(f"its SHA-256 is {found}, the record beside it says {record and record[SUMS]}")
             return pq.read_table(file, schema=PROJECT_SUMS, partitioning=None)
     except FileNotFoundError:
         return None
