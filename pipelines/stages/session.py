@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Generic
 
 from typing_extensions import TypeVar  # the standard one has no defaults before Python 3.13
@@ -30,6 +30,7 @@ from pipelines.stages.vocabulary import local_vocabulary
 from schemas.digests import parse_json, sha256_json
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
+from schemas.places import is_remote
 from schemas.resources import check_limits
 from schemas.units import (
     RECEIPT_FOLDERS,
@@ -38,6 +39,7 @@ from schemas.units import (
     Stage,
     Unit,
     UnitReceipt,
+    receipt_folder,
     unit_receipt_path,
 )
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
@@ -54,6 +56,15 @@ from transforms.units.flow import Flow
 from transforms.units.peer_locks import peer_locks
 
 logger = module_logger(__name__)
+
+_PLACES = sorted(
+    {
+        str(place)
+        for name in (*RECEIPT_FOLDERS.values(), *map(receipt_folder, Stage))
+        for place in (PurePosixPath(name), *PurePosixPath(name).parents[:-1])
+    }
+)
+"""The folders into which runs and exports write, and those around them."""
 
 _WRITTEN = (
     UNITS,
@@ -440,8 +451,14 @@ def check_unused(out: OutputFolder) -> None:
     an export have nothing else beside them when it is killed.
 
     Raises:
-        ConfigError: Naming the first such file, or that it is a store of versions.
+        ConfigError: Naming the first such file, a link in the place of a folder, or that it is a store of versions.
     """
+    for folder in () if is_remote(out.root) else _PLACES:
+        if Path(out.root, folder).is_symlink():
+            raise ConfigError(
+                f"--out {out.root}: {folder} is a link, behind which nothing is compared or removed; put the folder "
+                "itself there, or name another one"
+            )
     if Versions(out.root).names:
         raise ConfigError(
             f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"

@@ -12,7 +12,7 @@ import pytest
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
 from pipelines.stages import session
-from pipelines.stages.session import check_run_folder, locked, open_session
+from pipelines.stages.session import check_run_folder, check_unused, locked, open_session
 from pipelines.versions import retokenize as versions
 from schemas.errors import ConfigError
 from transforms.records.manifests import MANIFEST
@@ -60,6 +60,16 @@ def test_a_file_of_the_name_of_a_receipt_that_no_run_wrote_is_left_alone(tmp_pat
     (tmp_path / RECEIPT).write_text('{"paid": true}')
     with pytest.raises(ConfigError, match=r"it holds receipt.json, which no run wrote; name another folder"):
         check_run_folder(OutputFolder(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["tokens", "units", "units/documents", "sequences", ".cache", ".cache/splits"])
+def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    elsewhere, link = tmp_path / "elsewhere", tmp_path / "out" / name
+    elsewhere.mkdir()
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match=rf"/out: {name} is a link, behind which nothing is compared or removed; put"):
+        check_unused(OutputFolder(tmp_path / "out"))
 
 
 def test_a_stop_removes_what_a_thread_is_writing(tmp_path: Path) -> None:
