@@ -78,8 +78,10 @@ pub(crate) fn lists(array: &dyn Array, what: &str) -> Result<Lists> {
         other => return Err(Error::invalid(format!("{what} must be a list array, not {other}"))),
     };
     let (first, last) = (offsets.first().copied().unwrap_or(0), offsets.last().copied().unwrap_or(0));
-    let offsets = offsets.into_iter().map(|offset| offset - first).collect();
-    Ok(Lists { offsets, values: values.slice(first, last - first) })
+    let offsets: Vec<_> = offsets.into_iter().map(|offset| offset - first).collect();
+    // The one offset of no lists may be any number: it leads to no value.
+    let values = if array.is_empty() { values.slice(0, 0) } else { values.slice(first, last - first) };
+    Ok(Lists { offsets, values })
 }
 
 fn no_nulls(array: &dyn Array, what: &str) -> Result<()> {

@@ -10,6 +10,7 @@ import pytest
 
 DECREASING = (0, 5, 2)
 BINARY = pa.binary()
+Kind = Callable[[pa.DataType], pa.DataType]
 SCAN = '{"pattern": "cpp-words-1"}'
 
 
@@ -67,6 +68,16 @@ def test_lists_of_ids_out_of_order_are_refused(directory: Path) -> None:
     for call in (tokenizer.decode_batch, tokenizer.digest_batch, tokenizer.byte_offsets):
         with pytest.raises(cppmill_core.InvalidInputError, match="malformed Arrow data"):
             call(lists())
+
+
+@pytest.mark.parametrize(("kind", "width"), [(pa.list_, "i"), (pa.large_list, "q")])
+def test_the_offset_of_no_lists_leads_nowhere(directory: Path, kind: Kind, width: str) -> None:
+    offsets = pa.py_buffer(struct.pack(f"<{width}", 7))
+    ids = pa.Array.from_buffers(kind(pa.uint16()), 0, [None, offsets], children=[pa.array([70], pa.uint16())])
+    ids.validate(full=True)
+    tokenizer = cppmill_core.Tokenizer.from_dir(directory)
+    for call in (tokenizer.decode_batch, tokenizer.digest_batch, tokenizer.byte_offsets):
+        assert len(call(ids)) == 0
 
 
 def test_a_batch_of_a_reader_is_checked_as_it_is_read() -> None:
