@@ -9,6 +9,11 @@ from typing import Any
 from schemas.errors import IntegrityError
 from schemas.reasons import Column
 
+LEFT_OUT = ("weight", "long")
+"""Why a document is in no sequence: the weight of its project, or its length."""
+
+_TOKENS_ADDED = ("tokens_rearranged", "tokens_of_cursors", "tokens_of_prefixes")
+
 
 @dataclass(kw_only=True)
 class Tally:
@@ -119,3 +124,17 @@ class Ledger:
             for column, reason, amount in ledger.num_bytes.entries():
                 total.num_bytes.add(column, reason, amount)
         return total
+
+
+def check_sequence_ledger(ledger: Mapping[str, int], *, where: str) -> None:
+    """Raise IntegrityError, with the figures, if documents or tokens came in that are not accounted for."""
+    for come, gone in (
+        (("documents_in",), ("documents_in_sequences", *(f"documents_left_out_{why}" for why in LEFT_OUT))),
+        (
+            ("tokens_in", "tokens_repeated", "tokens_joined", *_TOKENS_ADDED),
+            ("tokens_in_sequences", "tokens_cut", *(f"tokens_left_out_{why}" for why in LEFT_OUT)),
+        ),
+    ):
+        if sum(ledger.get(name, 0) for name in come) != sum(ledger.get(name, 0) for name in gone):
+            figures = ", ".join(f"{name} {ledger.get(name, 0):,}" for name in (*come, *gone))
+            raise IntegrityError(f"{where}: the ledger of sequences does not balance: {figures}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from schemas.digests import HEX_DIGEST, canonical_json, parse_json, same_json, sha256_json
 from schemas.errors import IntegrityError
-from schemas.ledger import Ledger
+from schemas.ledger import Ledger, check_sequence_ledger
 from schemas.reasons import Dead
 from schemas.tables import DATA_FORMAT_VERSION, LICENSE_SOURCES, REDACTED_COLUMNS
 
@@ -81,13 +81,19 @@ _ALTERED: dict[str, Any] = {
 """The form of these."""
 
 _DIGESTS, _LOST = frozenset({"dataset_digest", "corpus_digest", "ids_sha256"}), "lost"
+_SPLITS, _PROJECTS = frozenset({"train", "val"}), "projects"
+_SEQUENCES = frozenset({"documents_in", "tokens_in", "sequences", "segments", "positions", "positions_with_loss"})
+"""Totals that each unit of sequences has, whatever its options and documents."""
+
 _TOTALS: dict[Stage, tuple[frozenset[str], frozenset[str]]] = {
     Stage.INGEST: (frozenset({"documents", "bytes"}), _ALTERATIONS),
     Stage.SCAN: (frozenset(), frozenset()),
     Stage.BUILD: (frozenset(), frozenset()),
     Stage.TOKENIZE: (_DATASET | {"control_text"}, frozenset()),
     Stage.VALIDATE: (_DATASET | {"dataset_digest", "corpus_digest"}, frozenset({_LOST})),
+    Stage.SPLITS: (_SPLITS, frozenset()),
     Stage.SHARDS: (frozenset({"split", "documents", "bytes", "tokens", "ids_sha256", "dataset_digest"}), frozenset()),
+    Stage.PROJECTS: (frozenset({_PROJECTS}), frozenset()),
 }
 """The totals of units of these stages: those that each has, and those that one may have."""
 
@@ -271,7 +277,7 @@ class UnitReceipt:
         self._check_forms()
         if self.stage is Stage.INGEST:
             self._check_ingested()
-        elif self.ledger and known is not None:
+        elif self.ledger:
             raise ValueError(f"ledger: a unit of {self.stage} has none")
         if self.stage is Stage.TOKENIZE and (
             len(self.inputs) != 1 or [output.rows for output in self.outputs] != [self.totals["documents"]]
@@ -282,8 +288,12 @@ class UnitReceipt:
 
     def _check_forms(self) -> None:
         """Check the totals that are more than a number, and those of sequences, which are numbers under many names."""
-        if self.stage is Stage.SEQUENCES and not _is_tally(self.totals):
-            raise ValueError("totals: a number is none")
+        if self.stage is Stage.SEQUENCES:
+            if not _is_tally(self.totals):
+                raise ValueError("totals: a number is none")
+            if missing := _SEQUENCES - self.totals.keys():
+                raise ValueError(f"totals: {min(missing)} is missing")
+            check_sequence_ledger(self.totals, where="totals")
         for name in self.totals.keys() - _DATASET if self.stage in _TOTALS else ():
             value = self.totals[name]
             if name in _ALTERATIONS:
@@ -291,7 +301,11 @@ class UnitReceipt:
             elif name in _DIGESTS:
                 is_written = isinstance(value, str) and bool(HEX_DIGEST.fullmatch(value))
             elif name == "split":
-                is_written = value in ("train", "val")
+                is_written = value in _SPLITS
+            elif name in _SPLITS:
+                is_written = _has_form(value, {"documents": 0, "tokens": 0})
+            elif name == _PROJECTS:
+                is_written = isinstance(value, list) and all(map(_is_project, value))
             elif name == _LOST:
                 is_written = isinstance(value, dict) and value.keys() == {"documents", "bytes"}
                 is_written = is_written and all(map(_is_tally, value.values()))
@@ -322,6 +336,13 @@ class UnitReceipt:
 def _is_tally(value: object) -> bool:
     """Return whether a value has names and numbers of them."""
     return isinstance(value, dict) and all(type(number) is int and number >= 0 for number in value.values())
+
+
+def _is_project(value: object) -> bool:
+    """Return whether a value is the rows of a project: its name, the first, the one after the last, their tokens."""
+    if not isinstance(value, list) or len(value) != 4:
+        return False
+    return isinstance(value[0], str) and _is_tally(dict(enumerate(value[1:])))
 
 
 def _has_form(value: object, form: object) -> bool:

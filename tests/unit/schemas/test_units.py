@@ -205,3 +205,48 @@ def test_digests_and_losses_of_a_proof_have_the_form_that_validate_writes(more, 
         inputs={"tokens/part-0.parquet": "1" * 64, "documents/part-0.parquet": "2" * 64},
     )
     check_form(proof, more, is_written=is_written)
+
+
+COUNTED = ("positions", "positions_with_loss", "segments", "sequences", "documents_in", "tokens_in")
+SEQUENCES = dict.fromkeys(COUNTED, 1) | {"documents_in_sequences": 1, "tokens_in_sequences": 1}
+SPLIT = {"documents": 1, "tokens": 2}
+
+
+@pytest.mark.parametrize(
+    ("stage", "totals", "refused"),
+    [
+        (Stage.SEQUENCES, SEQUENCES | {"segments_psm": 1, "weight: ": 1}, None),
+        *((Stage.SEQUENCES, dict.fromkeys(set(COUNTED) - {name}, 1), f"{name} is missing") for name in COUNTED),
+        (Stage.SEQUENCES, SEQUENCES | {"documents_in_sequences": 0}, "the ledger of sequences does not balance"),
+        (Stage.SEQUENCES, SEQUENCES | {"tokens_cut": 1}, "the ledger of sequences does not balance"),
+        (Stage.SPLITS, {"train": SPLIT, "val": SPLIT}, None),
+        (Stage.SPLITS, {"train": SPLIT}, "they are train"),
+        (Stage.SPLITS, {"train": SPLIT, "val": {"tokens": 2}}, "val is"),
+        (Stage.PROJECTS, {"projects": [["fmt", 0, 2, 9]]}, None),
+        (Stage.PROJECTS, {}, "they are"),
+        (Stage.PROJECTS, {"projects": [["fmt", 0, 2]]}, "projects is"),
+        (Stage.PROJECTS, {"projects": [["fmt", 0, 2, "9"]]}, "projects is"),
+    ],
+)
+def test_a_unit_of_an_export_has_the_totals_that_its_stage_writes(stage, totals, refused):
+    receipt = UnitReceipt(stage=stage, key="0" * 64, outputs=(), totals=totals)
+    if refused is None:
+        receipt.check_facts(where="a")
+    else:
+        with pytest.raises(IntegrityError, match=f"no unit of {stage} writes this receipt .totals: {refused}"):
+            receipt.check_facts(where="a")
+
+
+@pytest.mark.parametrize("stage", [Stage.SPLITS, Stage.SHARDS, Stage.PROJECTS, Stage.SEQUENCES, Stage.DRIFT])
+def test_a_unit_of_an_export_has_no_ledger(stage):
+    totals = {
+        Stage.SPLITS: {"train": SPLIT, "val": SPLIT},
+        Stage.SHARDS: {"split": "val", "documents": 0, "bytes": 0, "tokens": 0}
+        | dict.fromkeys(("ids_sha256", "dataset_digest"), "0" * 64),
+        Stage.PROJECTS: {"projects": []},
+        Stage.SEQUENCES: SEQUENCES,
+        Stage.DRIFT: {},
+    }[stage]
+    receipt = UnitReceipt(stage=stage, key="0" * 64, outputs=(), totals=totals, ledger={"documents": {"in": 1}})
+    with pytest.raises(IntegrityError, match=f"ledger: a unit of {stage} has none"):
+        receipt.check_facts(where="a")

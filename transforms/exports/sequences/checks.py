@@ -19,7 +19,6 @@ from schemas.export_options import SequenceOptions
 from schemas.tables import is_annotated, sequences_schema
 from schemas.units import UnitReceipt
 from transforms.exports.sequences.proofs import find_loss, matrix
-from transforms.exports.sequences.segments import check_ledger
 from transforms.storage import footers
 from transforms.storage.folder import OutputFolder, naming_damage
 from transforms.tokens.shards import check_footer, facts_of
@@ -56,7 +55,6 @@ def check_unit(receipt: UnitReceipt, facts: SequenceFacts) -> None:
     where, name = facts.out.where(receipt.path), f"sequences/part-{receipt.key}.parquet"
     if [output.path for output in receipt.outputs] != [name]:
         raise IntegrityError(f"{where}: its file is not {name}")
-    check_ledger(Counter(receipt.totals), where=where)
     where, counted, largest = facts.out.where(name), Counter[str](), 0
     with facts.out.open_local(name) as path, naming_damage(where), pq.ParquetFile(path) as file:
         if not file.schema_arrow.equals(sequences_schema(facts.vocab_size, facts.options)) or is_annotated(

@@ -14,17 +14,14 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from cppmill_core import AnyTokenizer
 
-from schemas.errors import IntegrityError
 from schemas.export_options import SequenceOptions
+from schemas.ledger import check_sequence_ledger
 from schemas.options import TokenizeOptions
 from transforms.exports.sequences.cursors import NO_CURSOR, choose_cursor, cut_at_cursors
 from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, FimSplit, choose_fim, rearrange
 from transforms.exports.sequences.mixture import Mixture
 from transforms.exports.sequences.prefixes import NO_IDS, NONE, Span, insert_prefix
 from transforms.tokens.shards import TokenIds
-
-LEFT_OUT = ("weight", "long")
-"""Why a document is in no sequence: the weight of its project, or its length."""
 
 WEIGHT = "weight: "
 """What the ledger counts under a name or glob of the mixture begins so; nothing follows for the default."""
@@ -33,9 +30,6 @@ FIM_ROOM = 16
 """Pieces of a split document are shorter by this many tokens, so that the rearranged ones nearly always fit."""
 
 Choice = TypeVar("Choice")
-
-
-_TOKENS_ADDED = ("tokens_rearranged", "tokens_of_cursors", "tokens_of_prefixes")
 
 
 class RepositoryFile(NamedTuple):
@@ -150,22 +144,8 @@ def make_segments(
         ledger["segments_with_platforms"] += sum(known)
     ledger["segments"] += len(segments)
     ledger["tokens_in_sequences"] += sum(len(segment.ids) for segment in segments)
-    check_ledger(ledger, where="a unit")
+    check_sequence_ledger(ledger, where="a unit")
     return segments, ledger
-
-
-def check_ledger(ledger: Counter[str], *, where: str) -> None:
-    """Raise IntegrityError, with the figures, if documents or tokens came in that are not accounted for."""
-    for come, gone in (
-        (("documents_in",), ("documents_in_sequences", *(f"documents_left_out_{why}" for why in LEFT_OUT))),
-        (
-            ("tokens_in", "tokens_repeated", "tokens_joined", *_TOKENS_ADDED),
-            ("tokens_in_sequences", "tokens_cut", *(f"tokens_left_out_{why}" for why in LEFT_OUT)),
-        ),
-    ):
-        if sum(ledger[name] for name in come) != sum(ledger[name] for name in gone):
-            figures = ", ".join(f"{name} {ledger[name]:,}" for name in (*come, *gone))
-            raise IntegrityError(f"{where}: the ledger of sequences does not balance: {figures}")
 
 
 def _cut(texts: Sequence[SourceText], options: SequenceOptions, ledger: Counter[str]) -> Iterator[_Piece]:
