@@ -55,7 +55,7 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
         schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
         with settings.out.open_local(unit.payload["shard"]) as shard, open_writer(path, schema) as writer:
             documents = prefetch(_documents(shard))
-            for batch in prefetch(_encoded(documents, tokenizer, settings, totals)):
+            for batch in prefetch(_encoded(documents, tokenizer, settings, totals, where=str(shard))):
                 for piece in bounded_rows(batch):
                     writer.write_batch(piece)
             writer.add_key_value_metadata(footer(unit.key, tokenizer, totals["max_token_id"]))
@@ -97,6 +97,9 @@ def platform_comment(platform_info: str, form: PrefixForm = "labels") -> str:
     standard. Of several standards it is the newest, which alone can compile the document. Categories of the user's own
     are before the standard, by name.
 
+    Raises:
+        pa.ArrowInvalid: If it is not JSON of categories and their labels.
+
     Example:
         >>> info = '{"gpu":{"cuda":["kernel"]},"os":{"linux":["__linux__"]},"cpp_std":{"c++17":["a"],"c++20":["b"]}}'
         >>> platform_comment(info)
@@ -104,7 +107,7 @@ def platform_comment(platform_info: str, form: PrefixForm = "labels") -> str:
         >>> platform_comment(info, "categories")
         '// platform: os=linux gpu=cuda std=c++20\n'
     """
-    found: dict[str, Any] = parse_json(platform_info)
+    found = _labels(platform_info)
     if form == "categories":
         text = " ".join(_by_category(found))
     else:
@@ -112,7 +115,17 @@ def platform_comment(platform_info: str, form: PrefixForm = "labels") -> str:
     return f"// platform: {text}\n" if text else ""
 
 
-def _by_category(found: dict[str, Any]) -> Iterator[str]:
+def _labels(platform_info: str) -> dict[str, dict[str, Any]]:
+    try:
+        found = parse_json(platform_info)
+    except ValueError as error:
+        raise pa.ArrowInvalid(f"platform_info is not JSON: {error}") from error
+    if not isinstance(found, dict) or not all(isinstance(labels, dict) for labels in found.values()):
+        raise pa.ArrowInvalid("platform_info has no labels by category")
+    return found
+
+
+def _by_category(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Yield category and labels, in the published order."""
     *first, standard = _known_categories()
     for category in [*first, *sorted(found.keys() - {*first, standard})]:
@@ -146,9 +159,12 @@ def _encoded(
     tokenizer: cppmill_core.AnyTokenizer,
     settings: TokenizeSettings,
     totals: dict[str, Any],
+    *,
+    where: str,
 ) -> Iterator[pa.RecordBatch]:
     for batch in documents:
-        tokens = encode_documents(batch, tokenizer, settings.options, threads=settings.threads)
+        with naming_damage(where):
+            tokens = encode_documents(batch, tokenizer, settings.options, threads=settings.threads)
         _add_totals(totals, tokens, tokenizer.count_control(batch.column("content")))
         yield tokens
 

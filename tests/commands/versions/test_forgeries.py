@@ -536,6 +536,20 @@ def test_a_document_is_altered_as_its_columns_say(name, altered, run, cppmill, t
     assert message in " ".join(verify(str(out)))
 
 
+@pytest.mark.parametrize("evidence", ["{} {}", "[]", '{"os":1}'])
+def test_evidence_that_is_none_is_damage_of_its_shard(evidence, run, cppmill, tmp_path):
+    out, header = tmp_path / "out", tmp_path / "a.h"
+    header.write_text("#ifdef __linux__\n#endif\n")
+    command = ["run", header, "--out", out, "--tokenizer", run.out / "tokenizer", "--platform-prefix"]
+    cppmill(*command)
+    column("documents/part-*.parquet", "platform_info", lambda values: [evidence] * len(values))(out)
+    sign_again(out)
+    done = cppmill(*command, check=False)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert re.fullmatch(r"error: \S+/documents/part-\S+\.parquet: damaged \(platform_info .*", last)
+
+
 def test_files_beside_a_tokenizer_are_those_of_its_manifest(copied_run):
     configuration(copied_run.out)
     with pytest.raises(cppmill_core.CorruptDataError, match="tokenizer_config.json: model_max_length is 512"):
