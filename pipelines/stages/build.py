@@ -35,7 +35,7 @@ from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.artifact import find_foreign_contents
 from tokenizer_build.lock import LOCKS
-from transforms.scan.kinds import Kind
+from transforms.scan.kinds import Family, Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded
@@ -316,6 +316,10 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str], *, by_group: bool)
     from tokenizer_build.build import ScanCounts
 
     words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
+    for name in (*words, *lines):  # once they are read, by the native core, an error is text with a traceback
+        with out.open_ranges(name) as file:
+            if (columns := pq.read_schema(file).names) != WORDS.names:
+                raise pa.ArrowInvalid(f"its columns are {', '.join(columns)}")
 
     def read(files: Sequence[str]) -> pa.RecordBatchReader:
         # The next row group is read while the native core works on one.
@@ -328,9 +332,9 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str], *, by_group: bool)
         lines=read(lines) if lines else None,
         reread=lambda: read(lines or words),
         reread_words=lambda: read(words),
-        terms=read_counts(out, "counts/terms.parquet"),
-        morphemes=read_counts(out, "counts/morphemes.parquet"),
-        namespaces=read_counts(out, "counts/namespaces.parquet"),
+        terms=read_counts(out, Family.TERMS),
+        morphemes=read_counts(out, Family.MORPHEMES),
+        namespaces=read_counts(out, Family.NAMESPACES),
         statistics=parse_json(out.read_bytes("counts/statistics.json")),
     )
 

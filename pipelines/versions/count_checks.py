@@ -77,7 +77,7 @@ def _sums(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> di
 
 def _check_merged(out: OutputFolder, family: Family, names: Sequence[str]) -> Iterator[str]:
     """Merge the counts of shards again: the number of projects decides which tokens are fixed, and is no sum."""
-    merged = read_counts(out, f"counts/{family}.parquet")
+    merged = read_counts(out, family)
     with temporary_folder() as folder:
         again = merge_parts(family, [(name, []) for name in names], out, Path(folder))
     if not merged.select(again.column_names).cast(again.schema).equals(again):

@@ -12,6 +12,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +22,10 @@ import pyarrow.parquet as pq
 from schemas.digests import sha256_json
 from schemas.units import UnitReceipt
 from transforms.scan.count import BATCH_UNITS, ScanSettings, map_in_threads
-from transforms.scan.kinds import Family, Kind, part_family
+from transforms.scan.kinds import PARTS, Family, Kind, part_family
 from transforms.scan.tables import merge_counts, nest_statistics, partial_schema, write_counts, write_sums
 from transforms.scan.words import WordRun, find_runs, merge_words
-from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.folder import CACHE, OutputFolder, naming_damage
 from transforms.units.flow import Batch, FlatMap, Flow, GroupByKey
 from transforms.units.sorted_runs import Run, read_run
 
@@ -117,18 +118,29 @@ def _publish_group(group: tuple[str, list[PartRows]], out: OutputFolder) -> tupl
     family = Kind.parse(kind).family
     if family.is_partitioned:
         if not out.exists(name):
-            out.publish(name, partial(merge_words, _runs(parts, out)))
+            with _naming_parts(kind, out):
+                out.publish(name, partial(merge_words, _runs(parts, out)))
         with out.open_ranges(name) as file:
             return kind, (name, list(range(pq.read_metadata(file).num_row_groups)))
     if not out.exists(name):
-        out.publish(name, partial(write_sums, family=family, runs=_table_runs(family, parts, out)))
+        with _naming_parts(kind, out):
+            out.publish(name, partial(write_sums, family=family, runs=_table_runs(family, parts, out)))
     return kind, (name, [])
+
+
+def _naming_parts(kind: str, out: OutputFolder) -> AbstractContextManager[None]:
+    """Name the counts of shards in errors of merging them: which of the files is not sorted is not known."""
+    return naming_damage(f"{out.where(PARTS)}/{kind.partition('-')[0]}-*.parquet")
 
 
 def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str:
     """Publish the merged counts of a kind and return their path."""
     name, parts = counted
-    kind = Kind.parse(name)
+    with _naming_parts(name, out):
+        return _publish_sum(Kind.parse(name), parts, out)
+
+
+def _publish_sum(kind: Kind, parts: list[PartRows], out: OutputFolder) -> str:
     if kind.family.is_partitioned:
         return out.publish(kind.merged_path, partial(merge_words, _runs(parts, out))).path
     table = merge_parts(kind.family, parts, out, out.temporary)

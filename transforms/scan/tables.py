@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required_columns
-from transforms.scan.kinds import Family
+from transforms.scan.kinds import Family, Kind
 from transforms.storage.folder import OutputFolder, naming_damage
+from transforms.units.batches import check_columns
 from transforms.units.sorted_runs import Run, merge_runs
 
 STATISTICS = required_columns(name=pa.string(), value=pa.uint64())
@@ -104,14 +105,17 @@ def nest_statistics(statistics: pa.Table) -> dict[str, Any]:
     return tree
 
 
-def read_counts(out: OutputFolder, name: str) -> pa.Table:
-    """Return a table of counts of OUT.
+def read_counts(out: OutputFolder, family: Family) -> pa.Table:
+    """Return the merged counts of OUT of any family but words, lines and statistics.
 
     Raises:
-        IntegrityError: If it is damaged.
+        IntegrityError: If the file is damaged, or lacks a column.
     """
+    name = Kind(family).merged_path
     with out.open_local(name) as path, naming_damage(out.where(name)):
-        return pq.read_table(path, partitioning=None)
+        table = pq.read_table(path, partitioning=None)
+        check_columns(table.schema, merged_schema(family))
+        return table
 
 
 def write_counts(path: Path, table: pa.Table) -> int:

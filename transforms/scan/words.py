@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.tables import PARTITIONED_WORDS, WORDS
-from transforms.units.batches import fixed_row_groups
+from transforms.units.batches import check_columns, fixed_row_groups
 from transforms.units.sorted_runs import few_runs
 
 ROW_GROUP_ROWS = 1 << 18
@@ -78,6 +78,7 @@ def find_runs(file: pa.NativeFile, *, where: str) -> dict[int, tuple[int, ...]]:
 
     Raises:
         IntegrityError: If the file is of another kind.
+        pa.ArrowInvalid: If it lacks a column.
     """
     row_groups: dict[int, list[int]] = {}
     metadata = pq.read_metadata(file)
@@ -88,6 +89,7 @@ def find_runs(file: pa.NativeFile, *, where: str) -> dict[int, tuple[int, ...]]:
                 f"{where}: row group {number} has no statistics of its partition; delete the file and run again"
             )
         row_groups.setdefault(statistics.min, []).append(number)
+    check_columns(metadata.schema.to_arrow_schema(), WORDS)
     return {partition: tuple(groups) for partition, groups in row_groups.items()}
 
 

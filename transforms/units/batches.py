@@ -66,15 +66,24 @@ def read_columns(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.RecordB
         pa.ArrowInvalid: If a column is not there once, has a null or text that is not UTF-8.
         pa.ArrowException: If a column has another type, which has no such values.
     """
-    for name in schema.names:
-        if (number := file.schema_arrow.names.count(name)) != 1:
-            raise pa.ArrowInvalid(f"it has {number} columns {name}")
+    check_columns(file.schema_arrow, schema)
     for batch in read_row_groups(file, schema.names):
         batch.validate(full=True)
         for name in schema.names:
             if batch.column(name).null_count and not schema.field(name).nullable:
                 raise pa.ArrowInvalid(f"its column {name} has nulls")
         yield batch.select(schema.names).cast(schema)
+
+
+def check_columns(found: pa.Schema, schema: pa.Schema) -> None:
+    """Check that a file has each column of a schema once, whatever else it has.
+
+    Raises:
+        pa.ArrowInvalid: Naming a column that is missing, or there twice.
+    """
+    for name in schema.names:
+        if (number := found.names.count(name)) != 1:
+            raise pa.ArrowInvalid(f"it has {number} columns {name}")
 
 
 def list_column(rows: pa.RecordBatch, name: str) -> pa.ListArray[Any]:

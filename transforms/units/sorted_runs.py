@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from transforms.units.batches import check_columns
+
 MAX_RUNS = 128
 """The most runs, and so open files, of one merge."""
 
@@ -34,6 +36,7 @@ _AnyRun = TypeVar("_AnyRun")
 def read_run(open_file: Callable[[], AbstractContextManager[pa.NativeFile]], schema: pa.Schema) -> Run:
     """Yield the rows of a Parquet file in batches; the file is opened when the first is asked for."""
     with open_file() as source, pq.ParquetFile(source) as file:
+        check_columns(file.schema_arrow, schema)
         for batch in file.iter_batches(BATCH_ROWS, columns=schema.names, use_threads=False):
             yield batch.cast(schema)
 
@@ -49,6 +52,9 @@ def merge_runs(
         schema: The columns.
         combine: Sorts the rows of a block, and joins those with equal keys if there can be any; it keeps the columns.
         folder: Where to put temporary files.
+
+    Raises:
+        pa.ArrowInvalid: If a run is found not to be sorted.
     """
 
     def store(runs: Sequence[Run], path: Path) -> Run:
@@ -84,7 +90,10 @@ def _blocks(runs: Iterable[Run], keys: Sequence[str], schema: pa.Schema) -> Iter
     heads = [_Head(run, keys, schema) for run in runs]
     while heads := [head for head in heads if head.fill()]:
         bound = min(head.last for head in heads)
-        yield pa.Table.from_batches([head.take(bound) for head in heads if head.first <= bound])
+        taken = [head.take(bound) for head in heads if head.first <= bound]
+        if not taken:
+            raise pa.ArrowInvalid(f"the rows of a run are not sorted by {', '.join(keys)}")
+        yield pa.Table.from_batches(taken)
 
 
 class _Head:
