@@ -29,6 +29,9 @@ from transforms.storage.protocol import Lock
 from transforms.tokens.shards import TokenShard, open_token_shard
 from transforms.units.flow import RunUnits
 
+COUNTED = dict.fromkeys(("documents_in", "tokens_in", "sequences", "segments", "positions", "positions_with_loss"), 0)
+"""Totals without which no unit of sequences is read."""
+
 
 class Counting(Options):
     """The options of a small export: the paths of the documents, or only their number."""
@@ -52,7 +55,7 @@ def list_documents(unit: Unit, settings: Settings) -> UnitReceipt:
         return len(paths)
 
     output = settings.out.publish(f"sequences/part-{unit.key}.txt", write)
-    return UnitReceipt(stage=Stage.SEQUENCES, key=unit.key, outputs=(output,), totals={"rows": len(paths)})
+    return UnitReceipt(stage=Stage.SEQUENCES, key=unit.key, outputs=(output,), totals={**COUNTED, "rows": len(paths)})
 
 
 def export(config: ExportConfig[Counting]) -> dict[str, Any]:
