@@ -130,8 +130,8 @@ class Export(ExportSource[ExportOptions]):
     ) -> list[UnitReceipt]:
         """Run the units of a plan that are not up to date, and return the receipts of all, in order.
 
-        What was looked up in token shards is kept for the next export. It is looked up again if it is damaged, if the
-        manifest of an export of the same run and options has other units, and after an error.
+        What was looked up in token shards is kept, and used again if the manifest of an export of the same run and
+        options names the units that it leads to; otherwise it is looked up again.
 
         Args:
             stage: The stage.
@@ -139,28 +139,24 @@ class Export(ExportSource[ExportOptions]):
             plan: Returns the units, given what runs those of the lookups.
             flow: What the units go through.
         """
-        out, units = self.session.out, None
-        with suppress(IntegrityError, *MALFORMED):
+        named, units = self._named_receipts(), list[Unit]()
+        if named is not None:
+            with suppress(IntegrityError, *MALFORMED):
+                units = plan(self.session.run_units)
+        if named is None or named != {unit.receipt_path for unit in units}:
+            self.session.out.remove_folder(receipt_folder(lookups))
             units = plan(self.session.run_units)
-        if units is None or self._is_denied(units):
-            out.remove_folder(receipt_folder(lookups))
-            units = plan(self.session.run_units)
-        try:
-            return self.run_units(stage, units, flow)
-        except Exception:
-            out.remove_folder(receipt_folder(lookups))
-            raise
+        return self.run_units(stage, units, flow)
 
-    def _is_denied(self, units: Sequence[Unit]) -> bool:
-        """Return whether the manifest is that of the same export, and names other units."""
+    def _named_receipts(self) -> set[str] | None:
+        """Return the unit receipts that the manifest names; None without one of the same run, options and code."""
         try:
             manifest = read_intact_manifest(self.session.out)
             made_of = (manifest["dataset"]["receipt"], manifest["options"], manifest["code"])
             named = set(map(current_path, manifest["receipts"]))
         except (IntegrityError, *MALFORMED):
-            return False
-        is_same = made_of == (self.receipt["digest"], self.options.to_json(), code_versions())
-        return is_same and named != {unit.receipt_path for unit in units}
+            return None
+        return named if made_of == (self.receipt["digest"], self.options.to_json(), code_versions()) else None
 
     def run_units(self, stage: Stage, units: Sequence[Unit], flow: Flow) -> list[UnitReceipt]:
         """Run the units that are not up to date, and return the receipts of all, in order.

@@ -19,13 +19,7 @@ from schemas.ledger import LEFT_OUT
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.export import UNIT_TOKENS, SequenceSettings, sequence_unit
 from transforms.exports.sequences.fill_in_middle import fim_ids
-from transforms.exports.sequences.repositories import (
-    ProjectRows,
-    ProjectSettings,
-    check_projects,
-    find_projects,
-    separator_id,
-)
+from transforms.exports.sequences.repositories import ProjectRows, ProjectSettings, find_projects, separator_id
 from transforms.exports.sequences.segments import WEIGHT
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard
@@ -139,7 +133,6 @@ def plan_repositories(
     receipts = run_units(Stage.PROJECTS, lookups, (find,))
     projects: dict[str, list[ProjectRows]] = {}
     for shard, receipt in zip(source.shards, receipts, strict=True):
-        check_projects(receipt.totals, shard)
         for project, start, end, tokens in receipt.totals["projects"]:
             projects.setdefault(project, []).append(ProjectRows(project, shard.path, start, end, tokens))
     names = sorted(projects, key=str.encode)

@@ -22,7 +22,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
 from transforms.exports.shards.plan import FilePlan, plan_files
 from transforms.exports.shards.platforms import ENDING
-from transforms.exports.shards.splits import SPLITS, SplitSettings, check_counts, count_splits
+from transforms.exports.shards.splits import SPLITS, SplitSettings, count_splits
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
 from transforms.storage.folder import OutputFolder
@@ -109,8 +109,6 @@ def plan_units(source: ExportSource[ShardOptions], settings: ShardSettings, run_
     )
     count = RunUnits(work=count_splits, settings=splits)
     counts = run_units(Stage.SPLITS, source.shard_units(Stage.SPLITS, config=config), (count,))
-    for shard, receipt in zip(source.shards, counts, strict=True):
-        check_counts(receipt.totals, shard)
     plans = plan_files(
         [count.totals for count in counts], more=settings.borders.more, shard_tokens=options.shard_tokens
     )

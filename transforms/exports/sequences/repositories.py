@@ -6,7 +6,7 @@ Files are in bytewise order of their paths. The separator is an id: its characte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, repeat
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from cppmill_core import AnyTokenizer
 
-from schemas.errors import ConfigError, IntegrityError
+from schemas.errors import ConfigError
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.prefixes import NO_IDS
 from transforms.exports.sequences.segments import Encoding, RepositoryFile, SourceText
@@ -85,22 +85,6 @@ def project_rows(projects: Iterable[Any], tokens: Iterable[Any]) -> Iterator[tup
         counts = [count for _, count in group]
         yield project, start, start + len(counts), sum(counts)
         start += len(counts)
-
-
-def check_projects(totals: Mapping[str, Any], shard: TokenShard) -> None:
-    """Check the totals of `find_projects` against what the run's receipt says of the token shard.
-
-    Raises:
-        IntegrityError: If the rows of its projects are not those of the shard, in order, or have other tokens.
-    """
-    end = tokens = 0
-    for project, start, after, number in totals["projects"]:
-        numbers = (start, after, number)
-        if any(type(value) is not int for value in numbers) or start != end or after <= start or number < 0:
-            raise IntegrityError(f"{shard.path}: {project!r} cannot have rows {start} to {after} of {number} tokens")
-        end, tokens = after, tokens + number
-    if (end, tokens) != (shard.rows, shard.tokens):
-        raise IntegrityError(f"{shard.path}: its projects have {end} rows and {tokens} tokens, not those of the shard")
 
 
 def read_repositories(

@@ -7,7 +7,6 @@ fraction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.digests import path_fraction
-from schemas.errors import IntegrityError
 from schemas.export_options import SplitBy
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
@@ -85,15 +83,3 @@ def count_splits(unit: Unit, settings: SplitSettings) -> UnitReceipt:
                 totals[split]["documents"] += int(np.count_nonzero(chosen))
                 totals[split]["tokens"] += int(tokens[chosen].sum())
     return UnitReceipt(stage=Stage.SPLITS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256})
-
-
-def check_counts(totals: Mapping[str, Any], shard: TokenShard) -> None:
-    """Check the totals of `count_splits` against what the run's receipt says of the token shard.
-
-    Raises:
-        IntegrityError: If they do not add up to it.
-    """
-    for name, expected in (("documents", shard.rows), ("tokens", shard.tokens)):
-        numbers = [totals[split][name] for split in SPLITS]
-        if any(type(number) is not int or number < 0 for number in numbers) or sum(numbers) != expected:
-            raise IntegrityError(f"{shard.path}: its splits have {numbers} {name}, the run's receipt says {expected}")
