@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import BinaryIO, NamedTuple
 
 from transforms.storage.thrift import I32, I64, LIST, STRUCT, Fields
@@ -18,11 +18,14 @@ DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY = 6, 7
 
 _TAIL_BYTES = 8
 _MAGIC = b"PAR1"
-_SEAM, _SEAM_BYTES = re.compile(b"(?s)(....)" + 2 * _MAGIC), 12
-"""Where a file ends and another one begins: the length of the footer, and the bytes that each ends and begins with."""
+"""With which a file begins, and ends behind the length of its footer."""
+
+_PAGE_HEADER = b"\x15"
+"""With which the header of a page begins, the first of which is behind the magic number."""
 
 _SEARCH_BYTES = 1 << 20
 _ROW_GROUPS, _COLUMNS, _COLUMN_METADATA, _ENCODINGS = 4, 1, 3, 2
+_INDEX_LENGTHS, _BLOOM_LENGTH = (5, 7), 15
 _UNCOMPRESSED, _COMPRESSED, _DATA_PLACE, _DICTIONARY_PLACE = 6, 7, 9, 11
 """The numbers of the fields in the structs of a footer."""
 
@@ -35,12 +38,14 @@ class Chunk(NamedTuple):
         place: Where it begins in the file.
         num_bytes: Its size in the file.
         uncompressed_bytes: Its size without compression.
+        index_bytes: The size of its page indexes and its Bloom filter, which are behind all columns.
     """
 
     encodings: frozenset[int]
     place: int
     num_bytes: int
     uncompressed_bytes: int
+    index_bytes: int
 
 
 def read_chunks(file: BinaryIO, places: Container[int]) -> list[dict[int, Chunk]]:
@@ -67,28 +72,42 @@ def read_chunks(file: BinaryIO, places: Container[int]) -> list[dict[int, Chunk]
     return groups
 
 
-def has_file_before(file: BinaryIO, groups: Iterable[Mapping[int, Chunk]]) -> bool:
-    """Return whether another Parquet file was joined before a Parquet file.
+def has_file_before(file: BinaryIO, groups: Sequence[Mapping[int, Chunk]]) -> bool:
+    """Return whether another Parquet file was joined before a Parquet file, perhaps cut, or with other bytes between.
 
-    The places in a footer count from the beginning of its own file, so the columns would be read from the other one. As
-    those bytes are then between the last column and the footer, the other file is no longer than that: no more is read
-    of the file, usually a few kilobytes.
+    The places in a footer count from the beginning of its own file, so the columns would be read from the other one.
+    That one is then no longer than what is between the last column and the footer, besides the indexes of columns. Of
+    most files that is nothing, and no more is read.
 
     Args:
         file: The file.
         groups: All its columns, as of `read_chunks`.
     """
-    last = max((chunk.place + chunk.num_bytes for group in groups for chunk in group.values()), default=0)
-    end = max(0, _find_footer(file)[0] - last) + len(_MAGIC)
+    chunks = [chunk for group in groups for chunk in group.values()]
+    last = max((chunk.place + chunk.num_bytes for chunk in chunks), default=len(_MAGIC))
+    unknown = _find_footer(file)[0] - last - sum(chunk.index_bytes for chunk in chunks)
+    end = max(0, unknown) + len(_MAGIC) + 1
     file.seek(0)
     place, data = 0, b""
     while piece := file.read(min(_SEARCH_BYTES, end - place)):
-        data = data[-_SEAM_BYTES + 1 :] + piece
+        data = data[-2 * len(_MAGIC) :] + piece
         place += len(piece)
-        for seam in _SEAM.finditer(data):
-            if 0 < int.from_bytes(seam[1], "little") <= place - len(data) + seam.start() - len(_MAGIC):
-                return True
+        if any(_is_seam(data, found.start(), place - len(data)) for found in re.finditer(_MAGIC, data)):
+            return True
     return False
+
+
+def _is_seam(data: bytes, at: int, first: int) -> bool:
+    """Return whether a magic number ends a file, behind a possible length of its footer, or begins one with a page.
+
+    Args:
+        data: A part of a file.
+        at: Where the magic number is in it.
+        first: Where the part begins.
+    """
+    length, behind = data[max(0, at - 4) : at], data[at + len(_MAGIC) : at + len(_MAGIC) + 1]
+    is_end = len(length) == 4 and 0 < int.from_bytes(length, "little") <= first + at - 4 - len(_MAGIC)
+    return is_end or (first + at > 0 and behind == _PAGE_HEADER)
 
 
 def _find_footer(file: BinaryIO) -> tuple[int, int]:
@@ -114,7 +133,11 @@ def _of_group(fields: Fields, places: Container[int]) -> Iterator[tuple[int, Chu
 def _read_column(fields: Fields) -> Chunk:
     """Return the column that comes next; of what the footer leaves out, the number is 0."""
     encodings, sizes = list[int](), dict.fromkeys((_UNCOMPRESSED, _COMPRESSED, _DATA_PLACE, _DICTIONARY_PLACE), 0)
+    index_bytes = 0
     for number, kind in fields.of_struct():
+        if number in _INDEX_LENGTHS and kind == I32:
+            index_bytes += fields.whole_number()
+            continue
         if (number, kind) != (_COLUMN_METADATA, STRUCT):
             fields.skip(kind)
             continue
@@ -123,10 +146,12 @@ def _read_column(fields: Fields) -> Chunk:
                 encodings += _whole_numbers(fields)
             elif inner in sizes and inner_kind == I64:
                 sizes[inner] = fields.whole_number()
+            elif (inner, inner_kind) == (_BLOOM_LENGTH, I32):
+                index_bytes += fields.whole_number()
             else:
                 fields.skip(inner_kind)
     place = sizes[_DICTIONARY_PLACE] or sizes[_DATA_PLACE]
-    return Chunk(frozenset(encodings), place, sizes[_COMPRESSED], sizes[_UNCOMPRESSED])
+    return Chunk(frozenset(encodings), place, sizes[_COMPRESSED], sizes[_UNCOMPRESSED], index_bytes)
 
 
 def _whole_numbers(fields: Fields) -> list[int]:
