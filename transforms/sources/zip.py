@@ -8,6 +8,7 @@ and archives in several files are not read. `zipfile` holds the directory, about
 from __future__ import annotations
 
 import io
+import re
 import stat
 import struct
 import sys
@@ -30,6 +31,11 @@ _SLACK_BYTES = 1 << 10
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_ZSTANDARD)
 _ENCRYPTED = 1 | 1 << 6 | 1 << 13
 _LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+_OTHER = re.compile(
+    _LOCAL + rb"[\x0a-\x3f]\0..[\0\x08\x09\x0c\x0e\x5d\x5f\x62]\0|" + _END + rb"\0\0\0\0(?s:.{14})", re.DOTALL
+)
+"""The header of a member, with a version and a method that there are, or the end of an archive in one file."""
+
 _LOCAL_HEADER = struct.Struct("<4s22x2H")
 _CENTRAL_BYTES = 46
 _END_BYTES = 22
@@ -83,20 +89,39 @@ def _directory(file: BinaryIO, tail: bytes) -> tuple[list[zipfile.ZipInfo], int]
 
 
 def _other_archives(archive: Archive, file: BinaryIO, tail: bytes, first: int) -> Iterator[Document]:
-    """Yield an entry for another archive before the first member, and for one behind the end, which may be cut.
+    """Yield an entry for another archive before the first member, and for one behind the end; they may be cut.
 
-    Other bytes may be there, such as a program that unpacks the archive. One before this one is known by its first
-    member or, behind such a program, by its end.
+    Other bytes may be there too, such as a program that unpacks the archive.
     """
-    before, end = max(0, first), tail.rfind(_END)
-    file.seek(0)
-    is_begun = file.read(len(_LOCAL)) == _LOCAL
-    file.seek(max(0, before - _END_BYTES))
-    if before and (is_begun or file.read(len(_END)) == _END):
-        yield archive.entry(Dead.CORRUPT, "another zip archive before its first member", num_bytes=before)
+    if first > 0 and _holds_archive(file, first):
+        yield archive.entry(Dead.CORRUPT, "another zip archive before its first member", num_bytes=first)
+    end = tail.rfind(_END)
     behind = tail[end + _END_BYTES + int.from_bytes(tail[end + _END_BYTES - 2 : end + _END_BYTES], "little") :]
-    if behind.startswith(_LOCAL):
+    if _OTHER.search(behind):
         yield archive.entry(Dead.CORRUPT, "another zip archive behind its end", num_bytes=len(behind))
+
+
+def _holds_archive(file: BinaryIO, end: int) -> bool:
+    """Return whether the bytes up to a place have the header of a member, or the end of a directory that is there."""
+    file.seek(0)
+    place, data = 0, b""
+    while piece := file.read(min(PIECE_BYTES, end - place)):
+        data = data[-_END_BYTES:] + piece
+        place += len(piece)
+        for found in _OTHER.finditer(data):
+            if found[0].startswith(_LOCAL):
+                return True
+            size = int.from_bytes(data[found.start() + 12 : found.start() + 16], "little")
+            start = place - len(data) + found.start() - size
+            if size and start >= 0 and _begins(file, start, _CENTRAL):
+                return True
+            file.seek(place)
+    return False
+
+
+def _begins(file: BinaryIO, place: int, magic: bytes) -> bool:
+    file.seek(place)
+    return file.read(len(magic)) == magic
 
 
 def _tail(archive: Archive, file: BinaryIO) -> bytes:

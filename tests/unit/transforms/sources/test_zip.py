@@ -148,8 +148,32 @@ def test_an_archive_before_another_in_one_file_is_dead_and_named(
     assert found.rest == [("a.zip", "corrupt", len(first))]
 
 
-def test_a_cut_archive_behind_another_in_one_file_is_dead_and_named(archives: Any, read: Any) -> None:
-    entries, cut = archives.members(5), archives.zip(archives.members(3))[:300]
+@pytest.mark.parametrize("last", [0, 2])
+@pytest.mark.parametrize("gap", [b"", b"\n", b"#!/bin/sh\n" * 30_000])
+@pytest.mark.parametrize("cut", [0, 10])
+def test_an_archive_before_another_is_found_wherever_it_is(
+    cut: int, gap: bytes, last: int, archives: Any, read: Any
+) -> None:
+    entries, one = archives.members(5), io.BytesIO()
+    with zipfile.ZipFile(one, "w") as made:
+        made.comment = b"a comment"
+        for name, data in entries[:1]:
+            made.writestr(name, data)
+    first = gap + one.getvalue()[cut:] + gap
+    found = read("a.zip", first + archives.zip(entries[3 : 3 + last]))
+    assert list(found.whole.items()) == entries[3 : 3 + last]
+    assert found.rest == [("a.zip", "corrupt", len(first))]
+
+
+def test_signatures_in_a_program_before_the_archive_are_no_archive(archives: Any, read: Any) -> None:
+    entries = archives.members(3)
+    found = read("a.zip", b"\x7fELF PK\x03\x04PK\x01\x02PK\x05\x06" + bytes(300) + archives.zip(entries))
+    assert (list(found.whole.items()), found.rest) == (entries, [])
+
+
+@pytest.mark.parametrize("gap", [b"", b"\n"])
+def test_a_cut_archive_behind_another_in_one_file_is_dead_and_named(gap: bytes, archives: Any, read: Any) -> None:
+    entries, cut = archives.members(5), gap + archives.zip(archives.members(3))[:300]
     found = read("a.zip", archives.zip(entries) + cut)
     assert list(found.whole.items()) == entries
     assert found.rest == [("a.zip", "corrupt", len(cut))]
