@@ -7,7 +7,7 @@ instead of a receipt. The run itself is only read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -139,14 +139,12 @@ class Export(ExportSource[ExportOptions]):
             plan: Returns the units, given what runs those of the lookups.
             flow: What the units go through.
         """
-        named, units = self._named_receipts(), list[Unit]()
-        if named is not None:
-            with suppress(IntegrityError, *MALFORMED):
-                units = plan(self.session.run_units)
-        if named is None or named != {unit.receipt_path for unit in units}:
-            self.session.out.remove_folder(receipt_folder(lookups))
+        if (named := self._named_receipts()) is not None:
             units = plan(self.session.run_units)
-        return self.run_units(stage, units, flow)
+            if named == {unit.receipt_path for unit in units}:
+                return self.run_units(stage, units, flow)
+        self.session.out.remove_folder(receipt_folder(lookups))
+        return self.run_units(stage, plan(self.session.run_units), flow)
 
     def _named_receipts(self) -> set[str] | None:
         """Return the unit receipts that the manifest names; None without one of the same run, options and code."""

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import diff_directories
 from transforms.records.receipts import check_named, find_altered, named_files
-from transforms.records.versions import CHANGES, CHANGES_FORM, CHANGES_FORMAT, Versions
+from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 
 SHOWN = 20
@@ -88,7 +88,7 @@ def read_changes(store: str) -> dict[str, Any]:
     current = versions.current
     if current is None:
         raise ConfigError(f"{store}: no version of a dataset; give the --store of `cppmill retokenize`")
-    changes = versions.read(CHANGES, current, CHANGES_FORMAT, CHANGES_FORM)
+    changes = versions.read_changes(current)
     if changes is None:
         place = versions.folder.where(f"{CHANGES}/{current}.json")
         raise ConfigError(f"{place}: none; {current} was not made by `cppmill retokenize`")

@@ -93,7 +93,8 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
     versions, name = Versions(store), place.rpartition("/")[2]
     facts = {"receipt": receipt["digest"], "tokenizer": receipt["tokenizer"]["digest"], "ledger": receipt["ledger"]}
     facts |= {total: receipt["dataset"][total] for total in _TOTALS}
-    facts |= {"shards": len(FinishedRun(out, receipt).shards), "largest id": receipt["dataset"]["max_token_id"]}
+    run = FinishedRun(out, receipt)
+    facts |= {"shards": len(run.shards), "largest id": receipt["dataset"]["max_token_id"]}
     facts |= {"documents added, changed and the same": receipt["dataset"]["documents"]}
     records: dict[str, Mapping[str, Any]] = {}
     for folder in _SAID:
@@ -114,7 +115,8 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
     if kept is not None and own is not None and own | kept != kept:
         yield f"{versions.folder.where(WITHDRAWN)}: it lacks what {out.where(WITHDRAWN)} names"
     yield from _check_previous(versions, name, records)
-    yield from _check_changes(versions, name, FinishedRun(out, receipt))
+    if CHANGES in records:
+        yield from _check_changes(versions, name, records[CHANGES], run)
     sums = find_sums(versions, name)
     if sums is None:
         return
@@ -167,11 +169,8 @@ def _check_projects(versions: Versions, name: str, trend: Mapping[str, Any], sum
             yield f"{where}: of projects its {key} is {said}, the sums give {value}"
 
 
-def _check_changes(versions: Versions, name: str, after: FinishedRun) -> Iterator[str]:
+def _check_changes(versions: Versions, name: str, record: Mapping[str, Any], after: FinishedRun) -> Iterator[str]:
     """Find again what a version changed, if the one before is there or there was none."""
-    record = versions.read(CHANGES, name, CHANGES_FORMAT, CHANGES_FORM)
-    if record is None:
-        return
     previous, before = record["previous"], None
     if previous is not None:
         old = versions.out(str(previous))

@@ -23,7 +23,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.reasons import REASONS, Column
 from schemas.tables import PROJECT_SUMS
 from transforms.records.receipts import LEDGER_FORM, find_intact_receipt
-from transforms.records.versions import CHANGES, CHANGES_FORM, CHANGES_FORMAT, TREND, Versions
+from transforms.records.versions import TREND, Versions
 
 TREND_FORMAT = "cppmill-trend-1"
 SUMS = "sums"
@@ -155,7 +155,7 @@ def find_facts(versions: Versions, name: str) -> VersionFacts | None:
     record = versions.read(TREND, name, TREND_FORMAT, TREND_FORM)
     if record is not None:
         return VersionFacts.from_json(record)
-    changes = versions.read(CHANGES, name, CHANGES_FORMAT, CHANGES_FORM)
+    changes = versions.read_changes(name)
     receipt = find_intact_receipt(versions.out(name))
     if receipt is not None:
         return facts_of(receipt, version=name, previous=changes["previous"] if changes else None, changes=changes)

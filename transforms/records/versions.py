@@ -183,6 +183,10 @@ class Versions:
         """Return the output folder of a version."""
         return OutputFolder(f"{self.folder.root}/{VERSIONS}/{name}")
 
+    def read_changes(self, name: str) -> dict[str, Any] | None:
+        """Return what was recorded of the changes of a version, as `read`."""
+        return self.read(CHANGES, name, CHANGES_FORMAT, CHANGES_FORM)
+
     def read(self, folder: str, name: str, record_format: str, form: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what was recorded of a version in `CHANGES`, `TREND` or `DRIFT`; None if nothing was.
 

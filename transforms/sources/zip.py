@@ -32,7 +32,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile
 _ENCRYPTED = 1 | 1 << 6 | 1 << 13
 _LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 _OTHER = re.compile(
-    _LOCAL + rb"[\x0a-\x3f]\0..[\0\x08\x09\x0c\x0e\x5d\x5f\x62]\0|" + _END + rb"\0\0\0\0(?s:.{14})", re.DOTALL
+    _LOCAL + rb"[\x0a-\x3f]\0..[\0\x08\x09\x0c\x0e\x5d\x5f\x62]\0|" + _END + rb"\0\0\0\0.{14}", re.DOTALL
 )
 """The header of a member, with a version and a method that there are, or the end of an archive in one file."""
 
