@@ -197,7 +197,7 @@ def _problems(checks: Any) -> Iterator[str]:  # noqa: ANN401 - any number of cal
 
 def _plan_shards(source: ExportSource[ShardOptions], out: OutputFolder) -> Made:
     settings = shards.shard_settings(source, out, threads=usable_threads())
-    return shards.plan_units(source, settings, _run_here), partial(write_shard, settings=settings)
+    return list(shards.plan_units(source, settings, _run_here)), partial(write_shard, settings=settings)
 
 
 def _check_splits(source: ExportSource[ShardOptions], totals: Mapping[str, dict[str, Any]], where: str) -> None:

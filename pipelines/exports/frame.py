@@ -6,9 +6,10 @@ instead of a receipt. The run itself is only read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Generic
 
 import cppmill_core
@@ -126,7 +127,7 @@ class Export(ExportSource[ExportOptions]):
     session: Session[ExportConfig[ExportOptions]]
 
     def run_planned(
-        self, stage: Stage, lookups: Stage, plan: Callable[[RunStage], list[Unit]], flow: Flow
+        self, stage: Stage, lookups: Stage, plan: Callable[[RunStage], Iterable[Unit]], flow: Flow
     ) -> list[UnitReceipt]:
         """Run the units of a plan that are not up to date, and return the receipts of all, in order.
 
@@ -140,11 +141,11 @@ class Export(ExportSource[ExportOptions]):
             flow: What the units go through.
         """
         if (named := self._named_receipts()) is not None:
-            units = plan(self.session.run_units)
+            units = list(islice(plan(self.session.run_units), len(named) + 1))
             if named == {unit.receipt_path for unit in units}:
                 return self.run_units(stage, units, flow)
         self.session.out.remove_folder(receipt_folder(lookups))
-        return self.run_units(stage, plan(self.session.run_units), flow)
+        return self.run_units(stage, list(plan(self.session.run_units)), flow)
 
     def _named_receipts(self) -> set[str] | None:
         """Return the unit receipts that the manifest names; None without one of the same run, options and code."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -91,8 +91,8 @@ def find_borders(source: ExportSource[ShardOptions]) -> Borders:
     )
 
 
-def plan_units(source: ExportSource[ShardOptions], settings: ShardSettings, run_units: RunStage) -> list[Unit]:
-    """Return one unit per file, after counting what each token shard has in each split.
+def plan_units(source: ExportSource[ShardOptions], settings: ShardSettings, run_units: RunStage) -> Iterator[Unit]:
+    """Yield one unit per file, after counting what each token shard has in each split.
 
     Args:
         source: The run and the options.
@@ -112,7 +112,8 @@ def plan_units(source: ExportSource[ShardOptions], settings: ShardSettings, run_
     plans = plan_files(
         [count.totals for count in counts], more=settings.borders.more, shard_tokens=options.shard_tokens
     )
-    return [_plan_unit(source, plan) for plan in plans]
+    for plan in plans:
+        yield _plan_unit(source, plan)
 
 
 def sum_splits(receipts: Sequence[UnitReceipt]) -> dict[str, dict[str, Any]]:

@@ -363,6 +363,8 @@ def move_documents(totals):
 
 LOOKUPS = {
     "more tokens": ("pairs", lambda totals: totals["train"].update(tokens=totals["train"]["tokens"] + 100)),
+    "more files than could be listed": ("pairs", lambda totals: totals["train"].update(tokens=10**15)),
+    "fewer than none": ("bin", lambda totals: totals["train"].update(tokens=-5)),
     "tokens of the other split": ("pairs", move_documents),
     "tokens of the other split of .bin": ("bin", move_documents),
     "another project": ("repositories", lambda totals: totals["projects"][0].__setitem__(0, "evil")),
