@@ -16,6 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from schemas.errors import ConfigError
+
+_NO_SYMLINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""Errors of a file system without symbolic links."""
+
 _NOT_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 """Errors of file systems without unnamed files, and of systems without the names of descriptors."""
 
@@ -148,6 +153,24 @@ def new_folder(target: Path, refuse: Callable[[str], Exception]) -> Iterator[Pat
                 raise refuse("it exists by now; name a new folder") from error
     except BlockingIOError as error:
         raise refuse("another command makes it; wait for it, or name a new folder") from error
+
+
+def make_symlink(link: Path, target: str) -> None:
+    """Make a symbolic link.
+
+    Args:
+        link: The new link.
+        target: What it names, which need not exist.
+
+    Raises:
+        ConfigError: If the file system has no symbolic links.
+    """
+    try:
+        link.symlink_to(target)
+    except OSError as error:
+        if error.errno not in _NO_SYMLINKS:
+            raise
+        raise ConfigError(f"{link.parent}: its file system has no symbolic links; take a folder on another") from error
 
 
 def _rename_to_new(part: Path, target: Path) -> None:

@@ -23,7 +23,7 @@ from configs.outputs import check_outside
 from pipelines.publish.card import Licenses, describe_run, render_card
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
-from schemas.files import write_file
+from schemas.files import make_symlink, write_file
 from schemas.passwords import redacted
 from schemas.places import is_remote
 from schemas.printing import one_line, printable_json
@@ -179,4 +179,4 @@ def _link_products(run: str, folder: Path, receipt: dict[str, Any]) -> str:
 
 def _link(run: str, folder: Path, path: str) -> None:
     link = folder / path
-    link.symlink_to(os.path.relpath(Path(run).resolve() / path, link.parent.resolve()))
+    make_symlink(link, os.path.relpath(Path(run).resolve() / path, link.parent.resolve()))

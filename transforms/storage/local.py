@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.errors import IntegrityError, LockedError
+from schemas.files import make_symlink
 from transforms.storage.lock import FolderLock, find_holder
 from transforms.storage.log import FileLog
 from transforms.storage.protocol import CACHE, LOCK, Holder, Status
@@ -208,7 +209,7 @@ class LocalStore:
                 f"{self.where(name)}: it points to {found}, not to {expected}: another process changed it"
             )
         temporary = self.temporary() / uuid.uuid4().hex
-        temporary.symlink_to(target)
+        make_symlink(temporary, target)
         temporary.replace(self._root / name)
         _sync(self._root)
 

@@ -216,3 +216,16 @@ def test_where_there_are_no_hard_links_files_are_copied(tmp_path, monkeypatch, n
     assert first.st_ino != second.st_ino
     assert first.st_mtime_ns == second.st_mtime_ns, "so that its digest is remembered"
     assert list(LocalStore(tmp_path / "b").temporary().iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS])
+def test_a_store_where_there_are_no_symbolic_links_is_an_error_that_says_so(tmp_path, monkeypatch, number):
+    versions = Versions(str(tmp_path))
+    name = make(versions)
+
+    def refuse(self, target):
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    with pytest.raises(ConfigError, match="its file system has no symbolic links; take a folder on another"):
+        versions.finish(name, {"version": name}, replaced=None)
