@@ -451,14 +451,10 @@ def check_unused(out: OutputFolder) -> None:
     an export have nothing else beside them when it is killed.
 
     Raises:
-        ConfigError: Naming the first such file, a link in the place of a folder, or that it is a store of versions.
+        ConfigError: Naming the first such file, what is in the place of a folder, or that it is a store of versions.
     """
-    for folder in () if is_remote(out.root) else _PLACES:
-        if Path(out.root, folder).is_symlink():
-            raise ConfigError(
-                f"--out {out.root}: {folder} is a link, behind which nothing is compared or removed; put the folder "
-                "itself there, or name another one"
-            )
+    if not is_remote(out.root):
+        _check_places(Path(out.root))
     if Versions(out.root).names:
         raise ConfigError(
             f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"
@@ -470,6 +466,25 @@ def check_unused(out: OutputFolder) -> None:
     foreign = [name for name in found if not (given and name.startswith("tokenizer/"))]
     if foreign and not any(map(is_keyed, found)):
         raise ConfigError(f"--out {out.root}: it holds {foreign[0]}, which no run wrote; name another folder")
+
+
+def _check_places(root: Path) -> None:
+    """Check that the folders to be written are folders, and that all in `.cache`, and the lock, are folders or files.
+
+    Raises:
+        ConfigError: Naming the first link, pipe, socket or device, or what is in the place of a folder.
+    """
+    cached = sorted((root / CACHE).glob("*"))
+    for path in (*(root / folder for folder in _PLACES), root / LOCK, *cached):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            raise ConfigError(
+                f"--out {root}: {name} is a link, behind which nothing is compared or removed; put the folder or file "
+                "itself there, or name another folder"
+            )
+        if path.exists() and not (path.is_dir() or (path.is_file() and name not in _PLACES)):
+            kind = "folder" if name in _PLACES else "file"
+            raise ConfigError(f"--out {root}: {name} is no {kind}; remove it, or name another folder")
 
 
 def _has_receipt(out: OutputFolder) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -62,7 +63,10 @@ def test_a_file_of_the_name_of_a_receipt_that_no_run_wrote_is_left_alone(tmp_pat
         check_run_folder(OutputFolder(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["tokens", "units", "units/documents", "sequences", ".cache", ".cache/splits"])
+@pytest.mark.parametrize(
+    "name",
+    ["tokens", "units/documents", ".cache", ".cache/splits", ".cache/fingerprints", ".cache/digests.json"],
+)
 def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     elsewhere, link = tmp_path / "elsewhere", tmp_path / "out" / name
     elsewhere.mkdir()
@@ -70,6 +74,24 @@ def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path: Path, name: str) -
     link.symlink_to(elsewhere)
     with pytest.raises(ConfigError, match=rf"/out: {name} is a link, behind which nothing is compared or removed; put"):
         check_unused(OutputFolder(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("tokens", "folder"), (".cache/tmp", "file"), (".cache/holder.json", "file"), (".lock", "file")]
+)
+def test_a_pipe_in_the_place_of_a_folder_or_file_is_refused_and_not_waited_for(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ConfigError, match=f": {name} is no {kind}; remove it, or name another folder"):
+        check_unused(OutputFolder(tmp_path))
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "documents").touch()
+    with pytest.raises(ConfigError, match=r": documents is no folder; remove it, or name another folder"):
+        check_unused(OutputFolder(tmp_path))
 
 
 def test_a_stop_removes_what_a_thread_is_writing(tmp_path: Path) -> None:
