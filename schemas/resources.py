@@ -21,7 +21,7 @@ _OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 _MISPLACED = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 
-_UNREACHABLE = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+_UNREACHABLE = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EEXIST, errno.ENXIO)
 
 _UNMAPPED = "failed to map segment"
 """What the loader says of a library for which there is no memory."""
@@ -158,7 +158,7 @@ def explain_refusal(error: BaseException, *, where: str = "", place: Path | None
 
 
 def explain_unreachable(error: BaseException) -> str | None:
-    """Return in one line which path may not be used or is too long, or that relative ones lead nowhere; else None.
+    """Return in one line which path may not be used, is taken or too long, or that relative ones lead nowhere, or None.
 
     Code that reads sources expects such errors and goes on, so they are explained only where a command ends.
     """
@@ -213,6 +213,10 @@ def _describe(number: int, where: str, place: Path | None) -> str:
     if number == errno.ENOMEM:
         limit = _limit(resource.RLIMIT_AS)
         return f"{begin}no more memory (ulimit -v: {limit}); give --threads 1 and less --memory-bytes, or more memory"
+    if number in (errno.EEXIST, errno.ENXIO):
+        return f"{begin}something else is in the place of a folder or a file; remove it, and run again"
+    if number == errno.ENOTDIR:
+        return f"{begin}a file is in the place of a folder of this path; remove it, and run again"
     if number in _MISPLACED:
         return f"{begin}a folder, or a link to itself, is in the place of a file; remove it, and run again"
     if number == errno.ENAMETOOLONG:

@@ -76,9 +76,7 @@ class LocalStore:
 
     def open_local(self, name: str) -> AbstractContextManager[Path]:
         """Return the file itself."""
-        path = self._file(name)
-        path.stat()
-        return nullcontext(path)
+        return nullcontext(self._file(name))
 
     def open_local_folder(self, below: str) -> AbstractContextManager[Path]:
         """Return the folder itself."""
@@ -90,10 +88,13 @@ class LocalStore:
         return pa.OSFile(path, mode="r")
 
     def _file(self, name: str) -> Path:
-        """Return the path of a file to read; a pipe, which reading would wait for, is none."""
+        """Return the path of a file to read; a pipe, for which reading would wait, is none, nor an endless device."""
         path = self._root / name
-        if path.is_fifo():
-            raise FileNotFoundError(errno.ENOENT, "a pipe is no file", str(path))
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))  # Arrow's has no number
+        if not stat.S_ISREG(mode):
+            raise FileNotFoundError(errno.ENOENT, "a pipe, a socket or a device is no file", str(path))
         return path
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:

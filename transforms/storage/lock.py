@@ -91,7 +91,7 @@ class FolderLock:
 def find_holder(root: Path, name: str = LOCK) -> Holder | None:
     """Return who holds a lock of a folder, None if nobody does; the lock is not changed."""
     try:
-        handle = os.open(root / name, os.O_RDONLY)
+        handle = os.open(root / name, os.O_RDONLY | os.O_NONBLOCK)  # or a pipe would wait
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

@@ -133,3 +133,18 @@ def test_a_working_folder_that_is_gone_is_said_in_one_line(tmp_path: Path, monke
     found = find_user_error(FileNotFoundError(errno.ENOENT, "No such file"))
     assert found is not None
     assert found.message == "the working folder was removed; change to one that is there, and run again"
+
+
+def test_what_is_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "events"
+    place.touch()
+    with pytest.raises(FileExistsError) as found:
+        place.mkdir()
+    failure = find_user_error(found.value)
+    assert failure is not None
+    assert failure.message == f"{place}: something else is in the place of a folder or a file; remove it, and run again"
+    with pytest.raises(NotADirectoryError) as below:
+        (place / "a.jsonl").read_bytes()
+    assert explain_refusal(below.value) == (
+        f"{place}/a.jsonl: a file is in the place of a folder of this path; remove it, and run again"
+    )

@@ -90,6 +90,9 @@ class Dataset:
         where = filesystem or pafs.LocalFileSystem()
         infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
         names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
+        for info in infos:
+            if _is_shard(info.base_name):
+                _check_file(info)
         groups: list[tuple[str, int, int]] = []
         footers: dict[tuple[str, int], str] = {}
         digests: frozenset[str] = frozenset()
@@ -185,8 +188,10 @@ def _record_beside(where: pafs.FileSystem, folder: PurePosixPath) -> tuple[str, 
     """
     for name in ("receipt", "manifest"):
         path = f"{folder.parent}/{name}.json"
-        if where.get_file_info(path).type == pafs.FileType.NotFound:
+        info = where.get_file_info(path)
+        if info.type == pafs.FileType.NotFound:
             continue
+        _check_file(info)
         with _naming(path), where.open_input_stream(path) as file:
             data = file.read()
         try:
@@ -263,6 +268,16 @@ def _check_files(where: pafs.FileSystem, listed: Mapping[str, Mapping[str, Any]]
                 f"{folder / name}: its SHA-256 is {found.hexdigest()}, the record in {folder.parent} lists "
                 f"{line.get('sha256')}; `cppmill verify` tells more"
             )
+
+
+def _check_file(info: pafs.FileInfo) -> None:
+    """Check, before it is opened, that something is a file: one would wait for a pipe, and read a device without end.
+
+    Raises:
+        CorruptDataError: If it is not.
+    """
+    if info.type != pafs.FileType.File:
+        raise CorruptDataError(f"{info.path}: no file; {_ADVICE}")
 
 
 def _count(rows: object) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -262,6 +263,16 @@ class TestRefused:
         path.write_bytes(path.read_bytes()[:kept])
         with pytest.raises(cppmill_core.CorruptDataError, match=r"part-1\.parquet: damaged \(.*; `cppmill verify`"):
             Dataset.open(tmp_path)
+
+    @pytest.mark.parametrize("name", ["tokens/part-1.parquet", "receipt.json", "manifest.json"])
+    def test_a_pipe_or_device_is_named_and_not_waited_for(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "tokens").mkdir()
+        write_shards(tmp_path / "tokens", FILES)
+        for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+            (tmp_path / name).unlink(missing_ok=True)
+            make(tmp_path / name)
+            with pytest.raises(cppmill_core.CorruptDataError, match=f"{name}: no file; "):
+                Dataset.open(tmp_path / "tokens")
 
     def test_a_file_that_is_damaged_behind_its_footer_is_named(self, tmp_path: Path) -> None:
         dataset = Dataset.open(write_shards(tmp_path, FILES))

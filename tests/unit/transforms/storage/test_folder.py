@@ -226,3 +226,16 @@ def test_the_receipt_of_a_unit_with_inputs_has_them(out, inputs, is_found):
     unit = replace(a_unit(), stage=Stage.SCAN, payload=planned)
     out.publish_receipt(UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={}, inputs=inputs))
     assert (out.find_receipt(unit) is not None) is is_found
+
+
+def test_a_device_is_no_file_and_is_not_read_without_end(tmp_path):
+    (tmp_path / "receipt.json").symlink_to("/dev/zero")
+    with pytest.raises(FileNotFoundError, match="a pipe, a socket or a device is no file"):
+        OutputFolder(tmp_path).read_bytes("receipt.json")
+
+
+def test_a_folder_in_the_place_of_a_table_is_an_error_with_its_name(tmp_path):
+    (tmp_path / "part-0.parquet").mkdir()
+    with pytest.raises(IsADirectoryError) as found, OutputFolder(tmp_path).open_ranges("part-0.parquet"):
+        pass
+    assert found.value.filename == str(tmp_path / "part-0.parquet")

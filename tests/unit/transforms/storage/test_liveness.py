@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,11 @@ def test_locks_of_different_names_are_apart_and_each_names_its_holder(out: Outpu
 def test_a_small_file_is_created_once(out: OutputFolder) -> None:
     assert [out.store.create(".cache/claims/a", text) for text in (b"first", b"second")] == [True, False]
     assert out.read_bytes(".cache/claims/a") == b"first"
+
+
+def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".lock")
+    assert OutputFolder(tmp_path).store.holder() is None
 
 
 def test_in_a_folder_a_holder_lives_until_its_lock_is_released(tmp_path: Path) -> None:
