@@ -26,7 +26,6 @@ from schemas.resources import naming_file
 from schemas.units import (
     APART,
     RECEIPT_FOLDERS,
-    RUN_STAGES,
     OutputFile,
     Stage,
     Unit,
@@ -276,7 +275,7 @@ class OutputFolder:
         They stay where they were too, because the record of that run names them, until a new one replaces it. A link in
         the place of a receipt goes: it would count, and `verify` refuses it.
         """
-        for stage in RUN_STAGES:
+        for stage in Stage:
             for name in [name for name in self.strangers(receipt_folder(stage)) if is_unit_receipt(name, stage)]:
                 self.remove(name)
         for stage in APART:

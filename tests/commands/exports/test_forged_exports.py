@@ -389,3 +389,15 @@ def test_what_was_looked_up_for_an_export_counts_only_if_its_manifest_says_the_s
         (tmp_path / "manifest.json").unlink()
     again(run, kind, tmp_path)
     assert (tmp_path / "manifest.json").read_bytes() == manifest
+
+
+@pytest.mark.parametrize("kind", ["bin", "sequences"])
+def test_a_link_in_the_place_of_a_unit_receipt_is_made_again(run, tmp_path, kind):
+    out = tmp_path / "out"
+    again(run, kind, out)
+    receipt = min(path for path in out.rglob("_unit-*.json") if ".cache" not in path.parts)
+    receipt.rename(tmp_path / receipt.name)
+    receipt.symlink_to(tmp_path / receipt.name)
+    again(run, kind, out)
+    assert not receipt.is_symlink()
+    assert list(verify(str(out))) == []
