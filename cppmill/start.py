@@ -20,6 +20,10 @@ _PURGE_DELAY = ("MIMALLOC_PURGE_DELAY", "60000")
 """Arrow returns memory to the system after a second without use, which is soon cleared and taken again: a tenth of the
 processor time of a run where others use the machine too. A run gives it back after each stage instead."""
 
+_UTF8, _MODE = "utf-8", "PYTHONUTF8"
+_FILE_NAMES = sys.getfilesystemencoding()
+_OTHER_NAMES = f"Python reads names of files as {_FILE_NAMES}, not as UTF-8; set {_MODE}=1 or LC_ALL=C.UTF-8"
+
 _LONE = ("OPENBLAS_NUM_THREADS", "1")
 """The algebra in numpy starts a thread per processor when it is imported, which nothing here uses. Where the system
 starts no more, it prints lines of its own and sends this process the signal of Ctrl-C."""
@@ -28,6 +32,7 @@ starts no more, it prints lines of its own and sends this process the signal of 
 def run_commands() -> None:
     """Run the command line."""
     _open_closed_streams()
+    _use_utf8()
     check_packages()
     os.environ.setdefault(*_LONE)
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
@@ -57,12 +62,29 @@ def _open_closed_streams() -> None:
             setattr(sys, name, stream)
 
 
+def _use_utf8() -> None:
+    """Begin again in Python's UTF-8 mode if the locale has another encoding, so that names of files are what they are.
+
+    Raises:
+        SystemExit: With exit code 2, if the mode was refused.
+    """
+    if _FILE_NAMES == _UTF8:
+        return
+    if _MODE in os.environ:
+        sys.stderr.write(f"error: {_OTHER_NAMES}\n")
+        raise SystemExit(_USAGE_ERROR)
+    os.environ[_MODE] = "1"
+    os.execv(sys.executable, sys.orig_argv)
+
+
 def require_packages() -> None:
     """Check, before a program imports cppmill's packages, that Python would not import others with the same names.
 
     Raises:
-        ImportError: If another file would be imported in place of one.
+        ImportError: If another file would be imported in place of one, or names of files are not read as UTF-8.
     """
+    if _FILE_NAMES != _UTF8:
+        raise ImportError(_OTHER_NAMES)
     if hidden := _find_hidden():
         raise ImportError(hidden)
 

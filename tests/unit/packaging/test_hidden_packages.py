@@ -73,3 +73,25 @@ def test_the_packages_that_are_looked_for_are_those_that_are_shipped(repository:
     setup = (repository / "setup.py").read_text()
     assert all(f'"{name}"' in setup for name in PACKAGES)
     assert len(PACKAGES) == 5
+
+
+def test_a_locale_of_another_encoding_is_left_for_utf_8(repository: Path) -> None:
+    code = (
+        "import os, cppmill, cppmill.start as start\n"
+        "if 'PYTHONUTF8' not in os.environ: start._FILE_NAMES = 'iso8859-1'\n"
+        "cppmill.main()"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUTF8"}
+    command = [sys.executable, "-c", code, "--version"]
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout[:8], done.stderr) == (0, "cppmill ", "")
+
+
+@pytest.mark.parametrize("code", ["import cppmill; cppmill.main()", "import cppmill; cppmill.run"])
+def test_another_encoding_that_was_asked_for_is_an_error(repository: Path, code: str) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    line = "Python reads names of files as ascii, not as UTF-8; set PYTHONUTF8=1 or LC_ALL=C.UTF-8"
+    assert done.returncode
+    assert done.stderr.splitlines()[-1].endswith(f"rror: {line}")
