@@ -333,7 +333,7 @@ class Session(Generic[Config]):
             last = stop.wait(self.out.store.poll_seconds)
             try:
                 present = self.out.store.present(waiting.values())
-            except StoreError as error:
+            except (StoreError, OSError) as error:
                 logger.warning("cannot list finished units, trying again: %s", error)
                 present = set()
             found = [unit for unit, name in waiting.items() if name in present]

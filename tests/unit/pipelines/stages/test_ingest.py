@@ -1,5 +1,6 @@
 """What changes or cannot be read while a run is at work is counted, and is made good by the next run."""
 
+import errno
 import io
 import json
 import os
@@ -122,3 +123,16 @@ def test_progress_is_shown_within_an_archive(tmp_path):
         batches.close()
     shown = [event["done_bytes"] for event in map(json.loads, stream.getvalue().splitlines())]
     assert 0 < shown[0] < shown[-1] < unit.num_bytes
+
+
+def test_a_folder_that_cannot_be_looked_into_does_not_end_the_display(tmp_path, monkeypatch, caplog):
+    def refuse(self, names):
+        raise PermissionError(errno.EACCES, "Permission denied", "fingerprints")
+
+    config = load_run_config(flags={"SOURCE": [__file__], "--out": str(tmp_path / "out")}, needs_sources=True)
+    done = threading.Event()
+    done.set()
+    with open_session(config, Reporters()) as session, monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "present", refuse)
+        session._watch(dict.fromkeys(ingest.list_units(session.config), "x"), done)
+    assert "cannot list finished units, trying again: " in caplog.text
