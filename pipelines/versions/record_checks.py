@@ -19,7 +19,8 @@ from schemas.digests import same_json
 from schemas.places import is_remote
 from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORM, DRIFT_FORMAT
-from transforms.filters.withdrawals import WITHDRAWN, withdrawn_in
+from transforms.filters.withdrawals import withdrawn_in
+from transforms.records.affected import find_lost_entries
 from transforms.records.receipts import RECEIPT, find_intact_receipt
 from transforms.records.trend import SUMS, TREND_FORM, TREND_FORMAT, find_sums, is_other_tokenizer
 from transforms.records.versions import (
@@ -111,9 +112,9 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
             if not same_json(value, facts[key]):
                 where = versions.folder.where(f"{folder}/{name}.json")
                 yield f"{where}: its {key} is {value}, that of {out.where(RECEIPT)} is {facts[key]}"
-    kept, own = withdrawn_in(versions.folder), withdrawn_in(out)
-    if kept is not None and own is not None and own | kept != kept:
-        yield f"{versions.folder.where(WITHDRAWN)}: it lacks what {out.where(WITHDRAWN)} names"
+    own = withdrawn_in(out)
+    if difference := find_lost_entries(versions, withdrawn_in(versions.folder), out, own):
+        yield difference
     yield from _check_previous(versions, name, records)
     if CHANGES in records:
         yield from _check_changes(versions, name, records[CHANGES], run)

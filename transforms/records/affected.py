@@ -68,14 +68,37 @@ def known_withdrawals(versions: Versions) -> Withdrawals | None:
     """Return what was withdrawn from a store: its list, and those of its versions, as no entry is ever taken back.
 
     Raises:
-        IntegrityError: If the list of the store is none.
+        IntegrityError: If the list of the store is none, or lacks what that of a version has.
     """
-    lists = [withdrawn_in(versions.folder)]
-    for name in versions.names:
+    lists = list[tuple[OutputFolder, Withdrawals | None]]()
+    for out in map(versions.out, versions.names):
         with suppress(IntegrityError):  # `verify` says so of the version
-            lists.append(withdrawn_in(versions.out(name)))
-    found = [withdrawals for withdrawals in lists if withdrawals is not None]
+            lists.append((out, withdrawn_in(out)))
+    kept = withdrawn_in(versions.folder)  # read last: it has every entry before a version does
+    for out, own in lists:
+        if difference := find_lost_entries(versions, kept, out, own):
+            raise IntegrityError(difference)
+    found = [withdrawals for withdrawals in (kept, *(own for _, own in lists)) if withdrawals is not None]
     return reduce(or_, found) if found else None
+
+
+def find_lost_entries(
+    versions: Versions, kept: Withdrawals | None, out: OutputFolder, own: Withdrawals | None
+) -> str | None:
+    """Return what is wrong if the list of a store lacks what that of a version has: entries are only added.
+
+    Args:
+        versions: The store.
+        kept: Its list; None if it has none.
+        out: The version.
+        own: The list of that.
+    """
+    if kept is None or own is None or own | kept == kept:
+        return None
+    return (
+        f"{versions.folder.where(WITHDRAWN)}: it lacks what {out.where(WITHDRAWN)} names, though entries are only "
+        "added; restore the one that was changed (if that of the store is missing, those of its versions are used)"
+    )
 
 
 def check_own_list(out: OutputFolder, receipt: Mapping[str, Any]) -> None:

@@ -162,12 +162,19 @@ def test_a_list_that_names_less_than_is_remembered_is_refused(withdrawn, cppmill
     assert "it names 0 documents of v000001, and affected.json remembers 1" in said
 
 
-def test_a_list_of_the_store_that_names_less_than_that_of_a_version_is_found(withdrawn, cppmill):
+@pytest.mark.parametrize("change", [{"paths": []}, {"paths": [64 * "0"]}], ids=["lost", "another"])
+def test_a_list_of_the_store_that_lacks_what_that_of_a_version_has_is_refused(withdrawn, tmp_path, cppmill, change):
     cppmill("verify", withdrawn.place)
-    rewrite(withdrawn.place / "withdrawn.json", lambda value: value.update(paths=[]))
-    done = cppmill("verify", withdrawn.place, check=False)
+    rewrite(withdrawn.place / "withdrawn.json", lambda value: value.update(change))
+    before = (withdrawn.place / "withdrawn.json").read_bytes()
     own = withdrawn.out("v000002") / "withdrawn.json"
-    assert (done.returncode, f"withdrawn.json: it lacks what {own} names" in done.stdout) == (1, True)
+    withdraw = ("withdraw", withdrawn.place, "--paths", tmp_path / "paths.txt")
+    for command in (("verify", withdrawn.place), withdrawn.command, withdraw, ("affected", withdrawn.place)):
+        done = cppmill(*command, check=False)
+        said = f"{withdrawn.place}/withdrawn.json: it lacks what {own} names, though entries are only added; restore"
+        assert (done.returncode, said in done.stdout + done.stderr) == (1, True), command
+    assert (withdrawn.place / "withdrawn.json").read_bytes() == before
+    assert not withdrawn.out("v000003").exists()
 
 
 @pytest.mark.parametrize("facts", [{}, {"version": 3, "dataset": "", "documents": 1}], ids=str)
