@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import canonical_json
 from schemas.errors import IntegrityError
 from schemas.printing import count
 from schemas.reasons import Column
@@ -20,7 +19,7 @@ from schemas.units import REJECTS_PREFIX
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_columns, withdrawn_in
 from transforms.records.in_toto import products
 from transforms.records.receipts import RECEIPT, check_named, read_receipt
-from transforms.records.record import check_form, read_record, reads_record
+from transforms.records.record import check_form, read_sealed, reads_record, seal
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 
@@ -68,8 +67,10 @@ def known_withdrawals(versions: Versions) -> Withdrawals | None:
     """Return what was withdrawn from a store: its list, and those of its versions, as no entry is ever taken back.
 
     Raises:
-        IntegrityError: If the list of the store is none, or lacks what that of a version has.
+        IntegrityError: If the list of the store is none, or lacks what that of a version has, or if what is remembered
+            of versions is no such record: nothing may be written then.
     """
+    read_affected(versions)
     lists = list[tuple[OutputFolder, Withdrawals | None]]()
     for out in map(versions.out, versions.names):
         with suppress(IntegrityError):  # `verify` says so of the version
@@ -168,7 +169,7 @@ def find_holdings(versions: Versions, withdrawals: Withdrawals) -> list[Holding]
         IntegrityError: If what is remembered is no such record, or the list names fewer documents of a version than are
             remembered, although entries are only added.
     """
-    remembered, found = _remembered(versions), list[Holding]()
+    remembered, found = read_affected(versions), list[Holding]()
     for name in versions.names:
         out = versions.out(name)
         if out.exists(RECEIPT):
@@ -220,15 +221,22 @@ def record_affected(versions: Versions, withdrawals: Withdrawals) -> list[Holdin
         if holding.documents
     }
     if datasets:
-        versions.folder.publish_bytes(AFFECTED, canonical_json({"format": AFFECTED_FORMAT, "datasets": datasets}))
+        versions.folder.publish_bytes(AFFECTED, seal({"format": AFFECTED_FORMAT, "datasets": datasets}))
     return holdings
 
 
-def _remembered(versions: Versions) -> list[Holding]:
+def read_affected(versions: Versions) -> list[Holding]:
+    """Return what is remembered of versions that hold withdrawn documents, whether they are in the store or not.
+
+    Raises:
+        IntegrityError: If it is no such record, or was changed; those of earlier versions have no digest.
+    """
     advice = "remove it: only what it says of deleted versions is lost"
-    known = read_record(versions.folder, AFFECTED, kind="record", record_format=AFFECTED_FORMAT, advice=advice)
+    known = read_sealed(versions.folder, AFFECTED, kind="record", record_format=AFFECTED_FORMAT, advice=advice)
     if known is None:
         return []
-    with reads_record(versions.folder.where(AFFECTED), kind="record"):
+    with reads_record(versions.folder.where(AFFECTED), kind="record", advice=advice):
         check_form(known, {"datasets": {"": {"version": str, "dataset": str, "documents": int}}})
+        if any(facts["documents"] < 1 for facts in known["datasets"].values()):
+            raise ValueError("a version without documents")
         return [Holding(receipt=digest, is_there=False, **facts) for digest, facts in known["datasets"].items()]

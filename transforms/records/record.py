@@ -46,6 +46,30 @@ def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, 
     return dict(record)
 
 
+def seal(record: Mapping[str, Any]) -> bytes:
+    """Return a record as canonical JSON, with its digest."""
+    return canonical_json({**record, "digest": sha256_json(record)})
+
+
+def read_sealed(out: OutputFolder, name: str, *, kind: str, record_format: str, advice: str) -> dict[str, Any] | None:
+    """Return a record without its digest, or None if there is none; the arguments are those of `read_record`.
+
+    Earlier versions wrote some records without a digest.
+
+    Raises:
+        IntegrityError: If it is not a record of this format, or was changed since it got its digest.
+    """
+    record = read_record(out, name, kind=kind, record_format=record_format, advice=advice)
+    if record is not None and (said := record.pop("digest", None)) is not None:
+        # A key that is there twice would be read in two ways.
+        if out.read_bytes(name) != canonical_json({**record, "digest": said}):
+            raise IntegrityError(f"{out.where(name)}: it is not canonical JSON; {advice}")
+        found = sha256_json(record)
+        if found != said:
+            raise IntegrityError(f"{out.where(name)}: its digest is {said}, its content gives {found}; {advice}")
+    return record
+
+
 def check_record(out: OutputFolder, name: str, record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with a record itself: its digest, or its JSON form."""
     found = sha256_json({key: value for key, value in record.items() if key != "digest"})

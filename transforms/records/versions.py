@@ -22,13 +22,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import canonical_json, parse_json, sha256_json
+from schemas.digests import parse_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, UNITS, Stage, UnitReceipt, is_sealed, is_unit_receipt
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
-from transforms.records.record import check_form, read_record, reads_record
+from transforms.records.record import check_form, read_sealed, reads_record, seal
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import CACHE, FIRST_PASS, OutputFolder
 
@@ -201,16 +201,7 @@ class Versions:
                 no digest.
         """
         file, advice = f"{folder}/{name}.json", "remove the file"
-        record = read_record(self.folder, file, kind="record", record_format=record_format, advice=advice)
-        if record is not None and (said := record.pop("digest", None)) is not None:
-            # A key that is there twice would be read in two ways.
-            if self.folder.read_bytes(file) != canonical_json({**record, "digest": said}):
-                raise IntegrityError(f"{self.folder.where(file)}: it is not canonical JSON; {advice}")
-            found = sha256_json(record)
-            if found != said:
-                raise IntegrityError(
-                    f"{self.folder.where(file)}: its digest is {said}, its content gives {found}; {advice}"
-                )
+        record = read_sealed(self.folder, file, kind="record", record_format=record_format, advice=advice)
         if record is not None and (version := record.get("version", name)) != name:
             raise IntegrityError(f"{self.folder.where(file)}: it is of {version}; {advice}")
         if record is not None:
@@ -220,8 +211,7 @@ class Versions:
 
     def write_record(self, folder: str, name: str, record: Mapping[str, Any]) -> None:
         """Record something of a version in `CHANGES`, `TREND` or `DRIFT`, with a digest of the record."""
-        sealed = {**record, "digest": sha256_json(record)}
-        self.folder.publish_bytes(f"{folder}/{name}.json", canonical_json(sealed))
+        self.folder.publish_bytes(f"{folder}/{name}.json", seal(record))
 
     def check_place(self) -> None:
         """Check that the place is not the folder of a run or an export.

@@ -9,10 +9,11 @@ import pytest
 from cppmill_core.loader import Loader
 
 from pipelines.tokenizers.texts import read_texts
+from schemas.digests import sha256_json
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from tests.prepared import SourcesAndStore
-from tests.signing import rewrite
+from tests.signing import rewrite, seal
 from transforms.filters.withdrawals import Withdrawals
 from transforms.records.affected import listed_doc_ids
 from transforms.storage.folder import OutputFolder
@@ -177,9 +178,39 @@ def test_a_list_of_the_store_that_lacks_what_that_of_a_version_has_is_refused(wi
     assert not withdrawn.out("v000003").exists()
 
 
-@pytest.mark.parametrize("facts", [{}, {"version": 3, "dataset": "", "documents": 1}], ids=str)
-def test_a_memory_that_is_none_is_named_in_one_line(withdrawn, cppmill, facts):
-    rewrite(withdrawn.place / "affected.json", lambda value: value.update(datasets={64 * "0": facts}))
+def test_a_memory_that_was_changed_is_refused_before_anything_is_written(withdrawn, tmp_path, cppmill):
+    memory, kept = withdrawn.place / "affected.json", (withdrawn.place / "withdrawn.json").read_bytes()
+    memory.write_bytes(memory.read_bytes().replace(b'"documents":1', b'"documents":3'))
+    withdraw = ("withdraw", withdrawn.place, "--projects", "numpy")
+    for command in (("verify", withdrawn.place), withdrawn.command, withdraw, ("affected", withdrawn.place)):
+        done = cppmill(*command, check=False)
+        said = done.stdout + done.stderr
+        assert (done.returncode, f"{memory}: its digest is" in said) == (1, True), command
+        assert "remove it: only what it says of deleted versions is lost" in said
+    assert (withdrawn.place / "withdrawn.json").read_bytes() == kept
+    memory.unlink()
+    assert affected(withdrawn, cppmill)[0]["v000001"] == ("affected", 1)
+
+
+def test_a_memory_of_an_earlier_version_has_no_digest_until_it_is_written_again(withdrawn, cppmill):
+    memory = withdrawn.place / "affected.json"
+    rewrite(memory, lambda value: value.pop("digest"))
+    cppmill("verify", withdrawn.place)
+    assert affected(withdrawn, cppmill)[0]["v000001"] == ("affected", 1)
+    cppmill("withdraw", withdrawn.place, "--projects", "nobody")
+    record = json.loads(memory.read_bytes())
+    assert record.pop("digest") == sha256_json(record)
+
+
+@pytest.mark.parametrize("documents", [None, 0, "1"])
+def test_a_memory_that_is_none_is_named_in_one_line(withdrawn, cppmill, documents):
+    facts = {} if documents is None else {"version": "v000001", "dataset": "", "documents": documents}
+
+    def change(value):
+        value.update(datasets={64 * "0": facts})
+        seal(value)
+
+    rewrite(withdrawn.place / "affected.json", change)
     _, said = affected(withdrawn, cppmill, check=False)
     assert f"{withdrawn.place}/affected.json: not laid out as a record" in said
     assert "Traceback" not in said
