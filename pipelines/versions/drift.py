@@ -7,9 +7,10 @@ process, whose size is that of what changed. No byte of the dataset depends on i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from pipelines.stages.vocabulary import recorded_digest
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.propose import count_words, propose_names
 from pipelines.versions.changes import FinishedRun
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.options import BuildOptions
 from schemas.study_options import DriftOptions
 from schemas.units import Stage, UnitReceipt, unit_receipt_path
@@ -31,7 +32,7 @@ from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.compare.origins import read_bands
 from transforms.drift.names import NewFamily, merge_names
 from transforms.drift.new_text import NewText, read_known, read_new_documents, read_new_text
-from transforms.drift.parts import DriftSettings, add_ids, count_part, has_parts, plan_parts, remove_other_parts
+from transforms.drift.parts import DriftSettings, add_ids, check_parts, count_part, plan_parts, remove_other_parts
 from transforms.drift.record import (
     SHOWN,
     Amount,
@@ -39,16 +40,15 @@ from transforms.drift.record import (
     Vocabulary,
     died_ids,
     find_alerts,
-    has_totals,
+    find_totals,
     ratio,
     read_drift,
-    read_totals,
     write_drift,
     write_totals,
 )
 from transforms.records.trend import find_sums
 from transforms.records.versions import Versions, proposals_path
-from transforms.storage.folder import OutputFolder
+from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.flow import RunUnits
 
 _UNKNOWN = "-"
@@ -81,6 +81,7 @@ def record_drift(
     options: DriftOptions,
     *,
     threads: int,
+    note: Callable[[str], None],
 ) -> dict[str, Any]:
     """Compare a version with the one before, write the record of it, and return that.
 
@@ -93,13 +94,11 @@ def record_drift(
         after: Its run.
         options: What counts as rare, and the thresholds.
         threads: Shards read at once.
+        note: Reports to the user that counts of the version before are lost.
     """
     name, previous = changes["version"], changes["previous"]
-    base = None if before is None else _find_base(versions, previous, before, after)
     vocabulary = _read_vocabulary(after.out)
-    gained, lost = _differences(before if base is not None else None, after)
-    old, totals = _add_totals(name, base, before, after, gained=gained, lost=lost)
-    families = merge_names(after.out, before.out if before and base else None, gained=gained, lost=lost)
+    base, old, totals, families = _compare_counts(versions, name, previous, before, after, note)
     write_totals(after.out, totals)
     new = proposals = None
     if before is not None:
@@ -130,39 +129,80 @@ def record_drift(
     return record
 
 
-def _find_base(versions: Versions, name: str, before: FinishedRun, after: FinishedRun) -> dict[str, Any] | None:
-    """Return the record of the version before if totals can go on from it, else None: it was made without any."""
-    record = read_drift(versions, name)
-    _, lost = _differences(before, after)
-    if record is None or record["receipt"] != before.receipt["digest"]:
-        return None
-    return record if has_totals(before.out) and has_parts(before.out, lost) else None
+class _Compared(NamedTuple):
+    """The counts of a version, beside those of the version before.
+
+    Attributes:
+        base: The record of the version before; None if nothing is compared with its counts.
+        old: Its ids, if they are known and of the same tokenizer.
+        totals: The ids of the version.
+        families: Its new families of names.
+    """
+
+    base: dict[str, Any] | None
+    old: IdTotals | None
+    totals: IdTotals
+    families: list[NewFamily]
 
 
-def _differences(before: FinishedRun | None, after: FinishedRun) -> tuple[list[str], list[str]]:
-    """Return the SHA-256 of the token shards that a version gained, and of those that it lost."""
-    old, new = before.shards if before else {}, after.shards
-    return sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
-
-
-def _add_totals(
+def _compare_counts(
+    versions: Versions,
     name: str,
-    base: Mapping[str, Any] | None,
+    previous: str,
     before: FinishedRun | None,
     after: FinishedRun,
-    *,
-    gained: list[str],
-    lost: list[str],
-) -> tuple[IdTotals | None, IdTotals]:
-    """Return the ids of the version before, if they are known and of the same tokenizer, and of the version."""
-    tokenizer = after.receipt["tokenizer"]
-    vocab_size = tokenizer["vocab_size"]
-    if base is None or before is None or base["tokenizer"] != tokenizer["digest"]:
-        counts = add_ids(after.out, after.shards, vocab_size)
-        return None, IdTotals(counts=counts, reference=counts, reference_version=name)
-    old = read_totals(before.out, base["reference"]["version"])
-    counts = old.counts + add_ids(after.out, gained, vocab_size) - add_ids(before.out, lost, vocab_size)
-    return old, IdTotals(counts=counts, reference=old.reference, reference_version=old.reference_version)
+    note: Callable[[str], None],
+) -> _Compared:
+    """Go on from the totals of the version before; if they are lost or damaged, from the counts of all its shards.
+
+    If it was made without drift, or these are lost too, nothing is compared: all of that is in the cache.
+    """
+    base = None if before is None else read_drift(versions, previous)
+    if before is not None and base is not None and base["receipt"] == before.receipt["digest"]:
+        with suppress(FileNotFoundError, IntegrityError):
+            return _go_on(versions, name, base, before, after)
+        note(
+            f"{before.out.where(CACHE)}: counts for drift are missing or damaged; of {previous}, only what its receipt "
+            "says is compared"
+        )
+    totals = _first_totals(name, after)
+    merge_names(after.out, None, gained=sorted(after.shards), lost=[])
+    return _Compared(base=None, old=None, totals=totals, families=[])
+
+
+def _go_on(versions: Versions, name: str, base: dict[str, Any], before: FinishedRun, after: FinishedRun) -> _Compared:
+    """Return the counts of a version, from what is kept of the version before.
+
+    Raises:
+        FileNotFoundError: If something is missing.
+        IntegrityError: If something is damaged.
+    """
+    gained, lost = _differences(before, after)
+    check_parts(before.out, lost)
+    tokenizer, old, totals = after.receipt["tokenizer"], None, None
+    if base["tokenizer"] == tokenizer["digest"]:
+        vocab_size = tokenizer["vocab_size"]
+        old = find_totals(versions, base, before.receipt)
+        counts = old.counts + add_ids(after.out, gained, vocab_size) - add_ids(before.out, lost, vocab_size)
+        totals = replace(old, counts=counts)
+    try:
+        families = merge_names(after.out, before.out, gained=gained, lost=lost)
+    except (FileNotFoundError, IntegrityError):
+        check_parts(before.out, before.shards)
+        families = merge_names(after.out, before.out, gained=gained, lost=lost, counted=sorted(before.shards))
+    return _Compared(base=base, old=old, totals=totals or _first_totals(name, after), families=families)
+
+
+def _first_totals(name: str, run: FinishedRun) -> IdTotals:
+    """Return the ids of a version that is the first one which is counted with its tokenizer."""
+    counts = add_ids(run.out, run.shards, run.receipt["tokenizer"]["vocab_size"])
+    return IdTotals(counts=counts, reference=counts, reference_version=name)
+
+
+def _differences(before: FinishedRun, after: FinishedRun) -> tuple[list[str], list[str]]:
+    """Return the SHA-256 of the token shards that a version gained, and of those that it lost."""
+    old, new = before.shards, after.shards
+    return sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
 
 
 def _read_vocabulary(out: OutputFolder) -> Vocabulary:

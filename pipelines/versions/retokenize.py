@@ -188,7 +188,8 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     record_version(versions, name, changes, before, after)
     drift = None
     if request.drift.drift:
-        drift = record_drift(versions, changes, before, after, request.drift, threads=config.threads)
+        options, note = request.drift, reporter.note
+        drift = record_drift(versions, changes, before, after, options, threads=config.threads, note=note)
     versions.finish(name, changes, replaced=current)
     return _outcome(versions, changes, request.keep, drift)
 

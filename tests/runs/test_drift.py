@@ -97,26 +97,31 @@ def tokenizer(run):
     return read_ids(folder, cppmill_core.load_tokenizer(folder))
 
 
+def check_totals(store, name, reference):
+    """Compare the totals of a version with a whole count."""
+    out = store.out(name)
+    ids = pq.read_table(out / ".cache/drift_totals/ids.parquet")
+    assert np.array_equal(ids["count"], store.usage(name).ids), name
+    assert np.array_equal(ids["reference"], reference), name
+    scanner = cppmill_core.Scanner('{"pattern": "cpp-words-1", "families": true}')
+    for shard in (out / "documents").glob("part-*.parquet"):
+        for batch in pq.read_table(shard, columns=["project", "content"]).to_batches():
+            scanner.add(batch)
+    counts = scanner.finish()
+    found = pq.read_table(out / TOTALS).to_pylist()
+    families = [row for row in found if row["kind"] == "family"]
+    assert families == [
+        {"kind": "family", "name": row["family"], "hits": row["hits"], "documents": row["documents"]}
+        for row in counts["families"].to_pylist()
+    ]
+    namespaces = {row["name"]: row["hits"] for row in found if row["kind"] == "namespace"}
+    assert sum(namespaces.values()) == sum(counts["namespaces"]["hits"].to_pylist())
+    assert namespaces.keys() == set(counts["namespaces"]["namespace"].to_pylist())
+
+
 def test_totals_that_were_carried_on_are_those_of_a_whole_count(store):
     for name in NAMES:
-        out = store.out(name)
-        ids = pq.read_table(out / ".cache/drift_totals/ids.parquet")
-        assert np.array_equal(ids["count"], store.usage(name).ids), name
-        assert np.array_equal(ids["reference"], store.usage("v000001").ids), name
-        scanner = cppmill_core.Scanner('{"pattern": "cpp-words-1", "families": true}')
-        for shard in (out / "documents").glob("part-*.parquet"):
-            for batch in pq.read_table(shard, columns=["project", "content"]).to_batches():
-                scanner.add(batch)
-        counts = scanner.finish()
-        found = pq.read_table(out / TOTALS).to_pylist()
-        families = [row for row in found if row["kind"] == "family"]
-        assert families == [
-            {"kind": "family", "name": row["family"], "hits": row["hits"], "documents": row["documents"]}
-            for row in counts["families"].to_pylist()
-        ]
-        namespaces = {row["name"]: row["hits"] for row in found if row["kind"] == "namespace"}
-        assert sum(namespaces.values()) == sum(counts["namespaces"]["hits"].to_pylist())
-        assert namespaces.keys() == set(counts["namespaces"]["namespace"].to_pylist())
+        check_totals(store, name, store.usage("v000001").ids)
 
 
 def test_only_new_shards_are_counted_and_old_counts_are_removed(store):
@@ -289,6 +294,47 @@ def test_a_store_without_drift_is_gone_on_with(run, tmp_path):
     third = old.again().drift
     assert third["before"] == record["after"]
     assert (third["reference"]["version"], third["families"]) == ("v000002", {"number": 0, "named": []})
+
+
+def damage(path, kind):
+    """Damage the totals of ids or names; what shares their bytes is left as it is."""
+    data, other = path.read_bytes(), path.with_name({"ids": "names", "names": "ids"}[path.stem] + ".parquet")
+    table = pq.read_table(path)
+    path.unlink()
+    if kind == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif kind == "the other":
+        shutil.copy(other, path)
+    elif kind == "without values":
+        pq.write_table(table.set_column(table.num_columns - 1, table.column_names[-1], [[None] * len(table)]), path)
+    elif kind == "backwards":
+        pq.write_table(table.take(list(range(len(table) - 1, -1, -1))), path)
+
+
+@pytest.mark.parametrize("kind", ["missing", "cut", "the other", "without values", "backwards"])
+@pytest.mark.parametrize("name", ["ids", "names"])
+def test_lost_or_damaged_totals_are_added_up_again(copied, name, kind):
+    damage(copied.out("v000003") / f".cache/drift_totals/{name}.parquet", kind)
+    reference = copied.usage("v000001").ids
+    (copied.out("v000001") / "receipt.json").unlink()  # as if removing it was interrupted; v000002 has its ids too
+    copied.remove_api()
+    record = copied.again().drift
+    assert (record["before"], record["reference"]["version"]) == (copied.record("v000003")["after"], "v000001")
+    assert record["families"] == {"number": 0, "named": []}
+    check_totals(copied, "v000004", reference)
+
+
+def test_counts_that_cannot_be_added_up_again_are_not_compared_and_that_is_noted(copied, cppmill):
+    out = copied.out("v000003")
+    (out / ".cache/drift_totals/names.parquet").unlink()
+    sorted((out / ".cache/drift").glob("names-*"))[0].write_bytes(b"PAR1")
+    copied.remove_api()
+    said = cppmill(*copied.command).stderr
+    assert f"{out}/.cache: counts for drift are missing or damaged; of v000003, only what its receipt says" in said
+    record = copied.record("v000004")
+    assert (record["families"], record["ids"]["died"], record["reference"]["version"]) == (None, None, "v000004")
+    assert record["before"]["tokens"] == copied.receipt("v000003")["dataset"]["tokens"]
+    assert verify(f"{copied.place}/current") == []
 
 
 @pytest.mark.parametrize("lost", ["drift/v000003.json", "versions/v000003/.cache"])

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from schemas.tables import NAME_COUNTS, required
 from transforms.drift.parts import FAMILY, PART_NAMES, open_names
-from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.folder import CACHE, OutputFolder, naming_damage
 from transforms.units.sorted_runs import Run, merge_runs, read_run
 
 TOTALS = f"{CACHE}/drift_totals/names.parquet"
@@ -60,7 +60,12 @@ class NewFamily:
 
 
 def merge_names(
-    out: OutputFolder, before: OutputFolder | None, *, gained: Sequence[str], lost: Sequence[str]
+    out: OutputFolder,
+    before: OutputFolder | None,
+    *,
+    gained: Sequence[str],
+    lost: Sequence[str],
+    counted: Sequence[str] | None = None,
 ) -> list[NewFamily]:
     """Write the totals of a version, and return the API families that it has and the version before did not.
 
@@ -69,17 +74,25 @@ def merge_names(
         before: The version before, which has totals and the counts of the shards that it lost; None if there is none.
         gained: SHA-256 of the token shards that the version before lacks.
         lost: SHA-256 of those that it alone has.
+        counted: SHA-256 of all its token shards, if their counts are to be added up instead of reading its totals.
 
     Returns:
         Sorted by kind and name. Of a family and its own families, only the shortest name. Empty without a version
         before.
+
+    Raises:
+        FileNotFoundError: If a file of counts or totals is missing.
+        IntegrityError: If one is damaged, or no such file.
     """
     runs = [_signed(open_names(out, sha256), _gain) for sha256 in gained]
-    if before is not None:
+    if before is not None and counted is None:
         runs += [_signed(partial(before.open_ranges, TOTALS), _stay, schema=NAME_COUNTS)]
+    if before is not None:
+        runs += [_signed(open_names(before, sha256), _stay) for sha256 in counted or ()]
         runs += [_signed(open_names(before, sha256), _lose) for sha256 in lost]
     found: list[NewFamily] = []
-    out.publish(TOTALS, partial(_write, runs=runs, folder=out.temporary, found=found))
+    with naming_damage((before or out).where(TOTALS)):  # if rows are found not to be sorted
+        out.publish(TOTALS, partial(_write, runs=runs, folder=out.temporary, found=found))
     return [] if before is None else found
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.errors import IntegrityError
 from schemas.tables import NAME_COUNTS, required
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, unit_key, unit_receipt_path
 from transforms.scan.count import read_documents
@@ -121,10 +122,19 @@ def _sparse(counts: Counts) -> pa.Table:
     return pa.table([pa.array(ids.astype(np.uint32)), pa.array(counts[ids])], schema=PART_IDS)
 
 
-def has_parts(out: OutputFolder, shards: Iterable[str]) -> bool:
-    """Return whether the counts of token shards, by their SHA-256, are there."""
-    names = {name for sha256 in shards for name in _files(part_key(sha256))}
-    return names <= out.store.present(names)
+def check_parts(out: OutputFolder, shards: Iterable[str]) -> None:
+    """Check that the counts of token shards, by their SHA-256, are kept, and are those that their receipts name.
+
+    Raises:
+        IntegrityError: If some are not.
+    """
+
+    def check(sha256: str) -> None:
+        unit = Unit(stage=Stage.DRIFT, key=part_key(sha256), num_bytes=0, label=sha256, payload={})
+        if out.find_receipt(unit) is None:
+            raise IntegrityError(f"{out.where(unit.receipt_path)}: missing, or not the receipt of the counts beside it")
+
+    out.each(check, shards)
 
 
 def add_ids(out: OutputFolder, shards: Iterable[str], vocab_size: int) -> Counts:

@@ -3,12 +3,13 @@
     STORE/drift/v000002.json    the record; it stays when the version is removed
     OUT/.cache/drift_totals/    how often the version has each id and name, from which the next one goes on
 
-Of a version whose previous one has no record, or no totals any more, nothing is compared but what receipts say.
+Of a version whose previous one has no record, or no counts any more, nothing is compared but what receipts say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -18,8 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.errors import IntegrityError
 from schemas.study_options import DriftOptions
 from schemas.tables import ID_COUNTS
+from transforms.drift.parts import add_ids, check_parts
+from transforms.records.receipts import find_intact_receipt
 from transforms.records.versions import DRIFT, Versions
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.tokens.usage import Counts
@@ -147,17 +151,61 @@ def write_drift(versions: Versions, record: Mapping[str, Any]) -> None:
     versions.write_record(DRIFT, record["version"], {"format": DRIFT_FORMAT, **record})
 
 
-def read_totals(out: OutputFolder, reference_version: str) -> IdTotals:
-    """Return the ids of a version that has totals, and of the reference."""
+def find_totals(versions: Versions, record: Mapping[str, Any], receipt: Mapping[str, Any]) -> IdTotals:
+    """Return the ids of a version, and of the reference; if they are damaged or lost, from the counts of its shards.
+
+    Args:
+        versions: The store.
+        record: The version's record of drift.
+        receipt: Its receipt.
+
+    Raises:
+        FileNotFoundError: If counts are lost too, or no other version has those of the reference.
+        IntegrityError: If they are damaged.
+    """
+    name, reference = record["version"], record["reference"]["version"]
+    try:
+        return _read_totals(versions.out(name), receipt, reference)
+    except (FileNotFoundError, IntegrityError):
+        out, shards = versions.out(name), [shard["sha256"] for shard in receipt["dataset"]["shards"]]
+        check_parts(out, shards)
+        counts = add_ids(out, shards, receipt["tokenizer"]["vocab_size"])
+        first = counts if reference == name else _find_reference(versions, record)
+        if first is None:
+            raise
+        return IdTotals(counts=counts, reference=first, reference_version=reference)
+
+
+def _find_reference(versions: Versions, record: Mapping[str, Any]) -> Counts | None:
+    """Return the ids of the reference of a record, as any version has them that has the same; None if none has."""
+    tokenizer, reference = record["tokenizer"], record["reference"]["version"]
+    for name in versions.names:
+        with suppress(FileNotFoundError, IntegrityError):
+            other = read_drift(versions, name)
+            if other is not None and (other["tokenizer"], other["reference"]["version"]) == (tokenizer, reference):
+                receipt = find_intact_receipt(versions.out(name))
+                if receipt is not None:
+                    return _read_totals(versions.out(name), receipt, reference).reference
+    return None
+
+
+def _read_totals(out: OutputFolder, receipt: Mapping[str, Any], reference_version: str) -> IdTotals:
+    """Return the ids of a version, by its receipt, and of the reference, as they are kept.
+
+    Raises:
+        FileNotFoundError: If they are not kept.
+        IntegrityError: If they are damaged, or those of another version.
+    """
     with out.open_ranges(_IDS) as source:
-        table = pq.read_table(source, schema=ID_COUNTS)
-    counts, reference = (table[name].to_numpy() for name in ("count", "reference"))
+        table = pq.read_table(source)
+        if not table.schema.equals(ID_COUNTS) or any(column.null_count > 0 for column in table.columns):
+            raise pa.ArrowInvalid("not counts of ids")
+        ids, counts, reference = (column.to_numpy() for column in table.columns)
+        if not np.array_equal(ids, np.arange(receipt["tokenizer"]["vocab_size"])):
+            raise pa.ArrowInvalid("not the ids of its tokenizer")
+        if min(counts.min(), reference.min()) < 0 or counts.sum() != receipt["dataset"]["tokens"]:
+            raise pa.ArrowInvalid("not the counts of this version")
     return IdTotals(counts=counts, reference=reference, reference_version=reference_version)
-
-
-def has_totals(out: OutputFolder) -> bool:
-    """Return whether a version has totals: those of its ids are written last."""
-    return out.exists(_IDS)
 
 
 def write_totals(out: OutputFolder, totals: IdTotals) -> None:

@@ -38,6 +38,8 @@ def read_run(open_file: Callable[[], AbstractContextManager[pa.NativeFile]], sch
     with open_file() as source, pq.ParquetFile(source) as file:
         check_columns(file.schema_arrow, schema)
         for batch in file.iter_batches(BATCH_ROWS, columns=schema.names, use_threads=False):
+            if any(batch.column(field.name).null_count and not field.nullable for field in schema):
+                raise pa.ArrowInvalid("it has no value where there must be one")
             yield batch.cast(schema)
 
 
