@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from tokenizer_build.compare.diff import diff_directories
-from transforms.records.receipts import check_named, find_altered, named_files
+from transforms.records.receipts import RECEIPT, check_named, find_altered, find_intact_receipt, named_files
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 
@@ -82,7 +82,7 @@ def read_changes(store: str) -> dict[str, Any]:
 
     Raises:
         ConfigError: If it is not a store, or the version was not made by `cppmill retokenize`.
-        IntegrityError: If the record is not of this format.
+        IntegrityError: If the record is not of this format, or of another version.
     """
     versions = Versions(store)
     current = versions.current
@@ -92,7 +92,29 @@ def read_changes(store: str) -> dict[str, Any]:
     if changes is None:
         place = versions.folder.where(f"{CHANGES}/{current}.json")
         raise ConfigError(f"{place}: none; {current} was not made by `cppmill retokenize`")
+    check_own_record(versions, CHANGES, current, changes["receipt"]["after"])
     return changes
+
+
+def check_own_record(versions: Versions, folder: str, name: str, digest: str) -> None:
+    """Check that a record of a version is not that of the same version of another store.
+
+    Args:
+        versions: The store.
+        folder: The kind of record, `CHANGES` or `DRIFT`.
+        name: The version.
+        digest: The digest of its receipt that the record names.
+
+    Raises:
+        IntegrityError: If its receipt has another one, or is damaged.
+    """
+    receipt = find_intact_receipt(versions.out(name))
+    if receipt is not None and receipt["digest"] != digest:
+        where = versions.folder.where(f"{folder}/{name}.json")
+        raise IntegrityError(
+            f"{where}: its receipt is {digest}, that of {versions.out(name).where(RECEIPT)} is {receipt['digest']}; "
+            "restore the file, or remove it"
+        )
 
 
 def print_changes(store: str, *, as_json: bool) -> None:

@@ -22,7 +22,7 @@ from pipelines.stages.session import Session
 from pipelines.stages.vocabulary import recorded_digest
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.propose import count_words, propose_names
-from pipelines.versions.changes import FinishedRun
+from pipelines.versions.changes import FinishedRun, check_own_record
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import BuildOptions
 from schemas.study_options import DriftOptions
@@ -47,7 +47,7 @@ from transforms.drift.record import (
     write_totals,
 )
 from transforms.records.trend import find_sums
-from transforms.records.versions import Versions, proposals_path
+from transforms.records.versions import DRIFT, Versions, proposals_path
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.flow import RunUnits
 
@@ -338,15 +338,17 @@ def print_drift(store: str, *, as_json: bool) -> bool:
 
     Raises:
         ConfigError: If it is not a store, or nothing was recorded of its current version.
+        IntegrityError: If the record is not of this format, or of another version.
     """
     versions = Versions(store)
     current = versions.current
     record = None if current is None else read_drift(versions, current)
-    if record is None:
+    if current is None or record is None:
         raise ConfigError(
             f"{store}: no drift of {current or 'any version'} is recorded; `cppmill retokenize` records that of the "
             "versions that it makes, unless --no-drift is given"
         )
+    check_own_record(versions, DRIFT, current, record["receipt"])
     for line in [json.dumps(record)] if as_json else [f"{current}: drift", *describe_drift(record)]:
         print(line)
     return bool(record["alerts"])

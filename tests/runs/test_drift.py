@@ -381,6 +381,21 @@ def test_the_report_of_a_store_has_the_drift_of_each_version(store, tmp_path):
         assert shown[name][6:8] == ["–" if found is None else f"{found['number']:,}" for found in (died, families)]
 
 
+@pytest.mark.parametrize(("folder", "option"), [("changes", ()), ("drift", ("--drift",))])
+def test_the_record_of_another_store_is_not_printed(copied, cppmill, folder, option):
+    assert cppmill("changes", copied.place, *option).stdout
+    path = copied.place / folder / "v000003.json"
+
+    def change(record):
+        record["receipt"] = {**record["receipt"], "after": 64 * "0"} if folder == "changes" else 64 * "0"
+        seal(record)
+
+    rewrite(path, change)
+    done = cppmill("changes", copied.place, *option, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert f"{path}: its receipt is {64 * '0'}, that of {copied.out('v000003')}/receipt.json is" in done.stderr
+
+
 def test_records_are_looked_at_too_where_the_link_to_the_current_version_is_verified(copied):
     assert verify(f"{copied.place}/current") == []
     path = copied.place / f"changes/{Versions(copied.place).current}.json"
