@@ -50,6 +50,7 @@ def is_same(before: FinishedRun, after: FinishedRun) -> bool:
 
 def damaged_files(run: FinishedRun) -> list[str]:
     """Return the files of a run that are missing, or not those that its receipt names."""
+    run.out.load_digests()
     return sorted(find_altered(run.out, run.receipt, named_files(run.receipt)))
 
 

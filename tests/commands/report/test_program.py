@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -389,3 +390,16 @@ def test_figures_that_are_not_those_of_the_receipt_are_not_shown(name, copied_ru
     done = cppmill("report", copied_run.out, "--out", tmp_path / "page.html", check=False)
     assert (done.returncode, (tmp_path / "page.html").exists()) == (1, False)
     assert f"{file}: missing, or not the file that the receipt names" in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--shard"]], ids=["page", "rows"])
+def test_a_bit_that_rots_while_size_and_time_stay_is_found(copied_run, cppmill, tmp_path, options):
+    name = copied_run.receipt["dataset"]["shards"][0]["path"]
+    path = copied_run.out / name
+    times, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    shown = [*options, *([name] if options else [])]
+    done = cppmill("report", copied_run.out, *shown, "--out", tmp_path / "page.html", check=False)
+    assert (done.returncode, f"{name}: missing, or not the file that the receipt names" in done.stderr) == (1, True)
