@@ -98,9 +98,24 @@ pub fn validate(object: &Bound<'_, PyAny>) -> PyResult<bool> {
                 error
             }
         })?;
+        for chunk in object.getattr_opt("chunks")?.map_or(Ok(vec![object.clone()]), |chunks| chunks.extract())? {
+            check_values(&chunk)?;
+        }
         return Ok(true);
     }
     Ok(false)
+}
+
+/// Checks that a list of fixed size has all its values: pyarrow doesn't count those before its first row.
+fn check_values(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    let kind = array.getattr_opt("type")?;
+    if let Some(size) = kind.map(|kind| kind.getattr_opt("list_size")).transpose()?.flatten() {
+        let rows = array.getattr("offset")?.extract::<usize>()? + array.len()?;
+        if size.extract::<usize>()?.saturating_mul(rows) > array.getattr("values")?.len()? {
+            return Err(InvalidInputError::new_err("malformed Arrow data: a list of fixed size lacks values"));
+        }
+    }
+    Ok(())
 }
 
 /// Data that checked itself, or that is checked now, as far as its own offsets tell how long its buffers are.

@@ -80,6 +80,16 @@ def test_the_offset_of_no_lists_leads_nowhere(directory: Path, kind: Kind, width
         assert len(call(ids)) == 0
 
 
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_lists_of_one_size_without_all_their_values_are_refused(directory: Path, is_chunked: bool) -> None:
+    ids = pa.Array.from_buffers(pa.list_(pa.uint16(), 3), 1, [None], 0, 3, [pa.array(range(8), pa.uint16())])
+    ids.validate(full=True)
+    tokenizer = cppmill_core.Tokenizer.from_dir(directory)
+    for call in (tokenizer.encode_batch, tokenizer.decode_batch, cppmill_core.digest_contents):
+        with pytest.raises(cppmill_core.InvalidInputError, match="a list of fixed size lacks values"):
+            call(pa.chunked_array([ids]) if is_chunked else ids)
+
+
 def test_a_batch_of_a_reader_is_checked_as_it_is_read() -> None:
     rows = batch(word=texts(), count=pa.array([1, 1], pa.uint64()))
     with pytest.raises(OSError, match="run 0: .*offset"):
