@@ -19,6 +19,7 @@ from schemas.tables import REJECTS
 from schemas.units import Unit
 from transforms.ingest.dedup.clusters import unit_near_duplicates
 from transforms.ingest.dedup.exact import unit_duplicates
+from transforms.ingest.fingerprints import naming_fingerprints
 from transforms.sources.batches import BATCH_ROWS, Flags
 from transforms.sources.listing import Kind
 from transforms.storage.folder import OutputFolder
@@ -76,7 +77,8 @@ def _set(settled: dict[str, pa.Array[Any]], flags: Flags, column: Column, *reaso
 
 def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOptions) -> Decisions:
     """Return which rows of a unit's fingerprints are kept, and in which shards."""
-    kept, sizes, ends = _passed(fingerprints)
+    with naming_fingerprints(fingerprints):
+        kept, sizes, ends = _passed(fingerprints)
     duplicate, near = np.zeros(len(kept), dtype=bool), dict[int, str]()
     if unit.payload["duplicates"]:
         with out.open_ranges(unit.payload["duplicates"]) as file:
@@ -86,8 +88,10 @@ def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOpt
             near = unit_near_duplicates(file, unit.payload["index"])
     kept &= ~duplicate
     kept[list(near)] = False
-    paths = _kept_paths(fingerprints, kept, sizes)
-    borders = [] if unit.payload["kind"] == Kind.FILE else cut(paths, options.unit_bytes)  # loose files are one shard
+    borders: list[int] = []
+    if unit.payload["kind"] != Kind.FILE:  # loose files are one shard
+        with naming_fingerprints(fingerprints):
+            borders = cut(_kept_paths(fingerprints, kept, sizes), options.unit_bytes)
     shards = np.searchsorted(borders, np.cumsum(kept) - 1, side="right")
     return Decisions(fingerprints=fingerprints, kept=kept, duplicate=duplicate, near=near, shards=shards, ends=ends)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -188,16 +189,26 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
     Raises:
         IntegrityError: If it is damaged.
     """
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            digest, expected = hashlib.sha256(), (file.metadata.metadata or {})[_DIGEST].decode("ascii")
-            if not any(map(file.schema_arrow.equals, _schemas())):
-                raise ValueError("it has other columns")
-            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                digest.update(cppmill_core.json_rows(batch))
-                yield batch
+    with naming_fingerprints(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        digest, expected = hashlib.sha256(), (file.metadata.metadata or {})[_DIGEST].decode("ascii")
+        if not any(map(file.schema_arrow.equals, _schemas())):
+            raise ValueError("it has other columns")
+        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+            digest.update(cppmill_core.json_rows(batch))
+            yield batch
         if digest.hexdigest() != expected:  # the footer, too, says how many rows there are
             raise ValueError("its rows are not those that were written")
+
+
+@contextmanager
+def naming_fingerprints(path: Path) -> Iterator[None]:
+    """Turn what is said of damaged fingerprints in the block into an error that names them.
+
+    Raises:
+        IntegrityError: Naming them.
+    """
+    try:
+        yield
     except (OSError, pa.ArrowException, cppmill_core.CoreError, KeyError, ValueError) as error:
         raise IntegrityError(f"{path}: damaged ({error}); run again with --rehash, which makes it again") from error
 

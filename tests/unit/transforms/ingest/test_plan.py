@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_content_filter
+from transforms.ingest.decisions import decide
 from transforms.ingest.fingerprints import (
     find_digest,
     fingerprint_unit,
@@ -169,6 +171,7 @@ def test_no_damage_to_fingerprints_is_taken_for_what_was_read(tmp_path: Path, ou
     path = tmp_path / "damaged.parquet"
     path.write_bytes(data)
     rows = list(read_fingerprints(path))
+    planned: Any = SimpleNamespace(payload={"duplicates": "", "near_duplicates": "", "kind": "tar"})
     for place in range(0, len(data), 7):
         damaged = bytearray(data)
         damaged[place] ^= 0x10
@@ -176,6 +179,7 @@ def test_no_damage_to_fingerprints_is_taken_for_what_was_read(tmp_path: Path, ou
         out.publish_bytes(name, bytes(damaged))
         assert find_digest(unit, out, IngestOptions()) in ("", digest)
         try:
+            decide(planned, path, out, IngestOptions())
             assert list(read_fingerprints(path)) == rows
         except IntegrityError as error:
             assert str(path) in str(error)
