@@ -9,15 +9,18 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from schemas.places import is_remote
 from schemas.reasons import Dead
 from schemas.resources import raise_own_limit
 from transforms.sources.document import DamageError
-from transforms.storage.urls import input_errors, open_file
+from transforms.storage.urls import input_errors, is_web, open_file
 
 _BUFFER_BYTES = 1 << 16
+_PART_BYTES = 1 << 20
+"""What fsspec asks a web server for at once is more."""
+
 _SECOND = 1_000_000_000
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -26,17 +29,30 @@ class NotRegularError(OSError):
     """An input that was a regular file when it was listed and is not one now."""
 
 
-def open_input(root: str, path: str) -> BinaryIO:
+def open_input(root: str, path: str, *, is_stream: bool = False) -> BinaryIO:
     """Open an input for reading: a local one without following a link or waiting on a pipe, any other through fsspec.
+
+    Args:
+        root: The folder or URL.
+        path: The path below it.
+        is_stream: It is read from beginning to end, which any web server allows.
 
     Raises:
         OSError: If it cannot be opened, NotRegularError if it is not a regular file any more.
     """
     if is_remote(root):
         system, full_path = open_file(root, path)
-        return cast(BinaryIO, system.open(full_path, "rb"))
+        whole = is_stream and is_web(root) and _is_sent_whole(system, full_path)
+        return cast(BinaryIO, system.open(full_path, "rb", **({"block_size": 0} if whole else {})))
     descriptor = open_descriptor(root, path)
     return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
+
+
+def _is_sent_whole(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec has no annotations
+    """Return whether a web server sends no parts of a file that is larger than one."""
+    from transforms.storage.web import sends_parts  # it loads aiohttp, which takes a while
+
+    return (system.info(path)["size"] or 0) > _PART_BYTES and not sends_parts(system, path)
 
 
 def naming_input(root: str, path: str) -> AbstractContextManager[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import closing, nullcontext
+from functools import partial
 from itertools import repeat
 from typing import Any, BinaryIO
 
@@ -237,11 +238,11 @@ def _members(unit: Unit, archive: Archive) -> Generator[_Rows]:
     """Open an archive and yield what its format's reader does."""
     root, path, kind = unit.payload["root"], archive.path, Kind(unit.payload["kind"])
 
-    def open_counted() -> BinaryIO:
-        return under_way.counted(open_input(root, path), unit.key)
+    def open_counted(*, is_stream: bool = False) -> BinaryIO:
+        return under_way.counted(open_input(root, path, is_stream=is_stream), unit.key)
 
     if kind in _STREAM_READERS:
-        with closing(MemberStream(archive, open_counted, codec_of(path))) as stream:
+        with closing(MemberStream(archive, partial(open_counted, is_stream=True), codec_of(path))) as stream:
             yield from _STREAM_READERS[kind](archive, stream)
     elif kind is Kind.OTHER:
         with open_input(root, path) as file:  # a reader of others may use all that a file has

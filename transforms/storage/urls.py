@@ -139,6 +139,9 @@ def input_errors(url: str) -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:
+        if is_web(url) and isinstance(error, ValueError) and "seek streaming" in str(error):
+            reason = "the server sends it without its length, so only from the beginning"
+            raise StoreError(f"{url}: {reason}; download it, and name that file") from error
         if type(error).__module__.partition(".")[0] in _LIBRARIES:
             raise _store_error(url, error) from error
         raise
@@ -153,7 +156,7 @@ def _store_error(url: str, error: Exception) -> StoreError:
     if advice:
         return StoreError(f"{url}: {advice}")
     reason = redacted(" ".join(str(error).split()))
-    return StoreError(
-        f"{url}: the object store failed after all retries: {type(error).__name__}: {reason}; "
-        "check credentials, endpoint and bucket, and run again"
-    )
+    failed = f"failed after all retries: {type(error).__name__}: {reason}"
+    if is_web(url):
+        return StoreError(f"{url}: the web server {failed}; run again, or download the file")
+    return StoreError(f"{url}: the object store {failed}; check credentials, endpoint and bucket, and run again")

@@ -18,6 +18,9 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _LATER = (408, 429, 500, 502, 503, 504)
 """Statuses that say nothing about the file: too slow, too many requests, errors of a server and of those before it."""
 
+_WHOLE = 200
+"""The status of a file."""
+
 _PARTIAL = 206
 """The status of a range of a file."""
 
@@ -62,6 +65,8 @@ async def _checked(request: ClientRequest, response: ClientResponse) -> ClientRe
     problem = ""
     if _leads_nowhere(response):
         problem = "it leads nowhere"
+    elif _begins_anew(request, response):
+        problem = f"asked for {request.headers['Range']}, it sent the file from its beginning"
     elif response.status == _PARTIAL and "Range" not in request.headers:
         problem = "it is a part of the file, and the whole was asked for"
     elif response.status == _PARTIAL:
@@ -78,6 +83,12 @@ async def _checked(request: ClientRequest, response: ClientResponse) -> ClientRe
 def _leads_nowhere(response: ClientResponse) -> bool:
     """Return whether an answer names another place without saying which."""
     return response.status in _ELSEWHERE and not (response.headers.get("Location") or response.headers.get("URI"))
+
+
+def _begins_anew(request: ClientRequest, response: ClientResponse) -> bool:
+    """Return whether a server that was asked for a later part of a file sends it from its beginning."""
+    asked = _ASKED.fullmatch(request.headers.get("Range", ""))
+    return asked is not None and int(asked["first"]) > 0 and response.status == _WHOLE
 
 
 def _range_problem(asked: str, said: str | None, received: int) -> str:
@@ -112,6 +123,15 @@ def fetch(system: Any, path: str) -> bytes:  # noqa: ANN401 - fsspec has no anno
         except aiohttp.ClientPayloadError:
             time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
     return bytes(system.cat_file(path))
+
+
+def sends_parts(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec has no annotations
+    """Return whether a web server sends parts of a file; many small ones, as `python -m http.server`, send it whole."""
+    try:
+        system.cat_file(path, start=1, end=2)
+    except aiohttp.ClientResponseError:
+        return False
+    return True
 
 
 def _asked_pause(response: ClientResponse) -> float:

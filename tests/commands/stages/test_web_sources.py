@@ -1,7 +1,10 @@
 """Sources on a web server are those of the folder that it serves."""
 
+import io
+import random
 import shutil
 import tarfile
+import zipfile
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
@@ -280,3 +283,75 @@ def test_a_fragment_is_no_part_of_a_source(run, folder, tmp_path, capfd):
 def test_a_host_may_be_an_address_of_ipv6(tmp_path):
     with pytest.raises(cppmill.CppmillError, match="Cannot connect to host ::1:9 "):
         cppmill.run("http://[::1]:9/x", out=tmp_path / "out")
+
+
+def large(path, pack):
+    """Write an archive of more than fsspec asks a web server for at once."""
+    rng = random.Random(1)
+    sources = {f"{number}.cpp": f"// {rng.randbytes(400_000).hex()}\n".encode() for number in range(9)}
+    pack(path, sources)
+
+
+def pack_tar(path, sources):
+    with tarfile.open(path, "w") as archive:
+        for name, content in sources.items():
+            info = tarfile.TarInfo(f"p/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def pack_zip(path, sources):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in sources.items():
+            archive.writestr(f"p/{name}", content)
+
+
+def test_a_stream_of_a_web_server_that_sends_no_parts_is_read_whole(run, tmp_path):
+    (tmp_path / "served").mkdir()
+    large(tmp_path / "served" / "p.tar", pack_tar)
+    expected = made(run, tmp_path / "served" / "p.tar", tmp_path / "local")
+    with served(Quiet, tmp_path / "served") as place:
+        assert made(run, f"{place}/p.tar", tmp_path / "web") == expected
+    assert expected[1]["documents"]["kept"] == 9
+
+
+def test_a_zip_of_a_web_server_that_sends_no_parts_is_an_error_that_names_it(run, tmp_path):
+    (tmp_path / "served").mkdir()
+    large(tmp_path / "served" / "p.zip", pack_zip)
+    with served(Quiet, tmp_path / "served") as place, pytest.raises(cppmill.CppmillError) as refused:
+        cppmill.run(f"{place}/p.zip", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
+    assert f"{place}/p.zip: " in str(refused.value)
+    assert str(refused.value).endswith("; run again, or download the file")
+
+
+class Unmeasured(Quiet):
+    """Says of no file how long it is, as servers that make them on demand."""
+
+    def send_header(self, keyword, value):
+        if keyword != "Content-Length":
+            super().send_header(keyword, value)
+
+
+def test_a_zip_whose_length_a_web_server_does_not_say_is_an_error_that_names_it(run, tmp_path):
+    (tmp_path / "served").mkdir()
+    pack_zip(tmp_path / "served" / "p.zip", {"a.cpp": b"int x;\n"})
+    said = "p.zip: the server sends it without its length, so only from the beginning; download it, and name that file"
+    with served(Unmeasured, tmp_path / "served") as place, pytest.raises(cppmill.CppmillError, match=said):
+        cppmill.run(f"{place}/p.zip", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
+
+
+class Shortened(Quiet):
+    """Answers requests for later parts of a file with a short page, as if it were the file."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"<htm>")
+
+
+def test_a_page_in_the_place_of_a_file_is_an_error(run, tmp_path):
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "rows.jsonl").write_text('{"content": "int x;", "path": "x.cpp"}\n' * 100)
+    with served(Shortened, tmp_path / "served") as place, pytest.raises(cppmill.CppmillError, match="rows.jsonl: "):
+        cppmill.run(f"{place}/rows.jsonl", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
