@@ -105,11 +105,12 @@ def part_folder(target: Path) -> Iterator[Path]:
     A kill leaves it, and the next call for the same target empties it. Only one process has it at a time.
 
     Raises:
+        OSError: If a link is in its place, behind which nothing may be removed.
         BlockingIOError: If another process makes the same target.
     """
     part = target.with_name(f".{target.name}.part")
     part.mkdir(exist_ok=True)
-    descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -200,7 +201,10 @@ def _open_part(part: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         if error.errno not in _NOT_UNNAMED:
             raise
-        descriptor, is_named = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666), True
+        if part.is_symlink():  # which would be written through
+            part.unlink()
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor, is_named = os.open(part, flags, 0o666), True
     with os.fdopen(descriptor, "w+b") as file:
         yield file
         file.flush()

@@ -21,7 +21,7 @@ _OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 _MISPLACED = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 
-_UNREACHABLE = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EEXIST, errno.ENXIO)
+_UNREACHABLE = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EEXIST, errno.ENXIO, errno.EXDEV)
 
 _UNMAPPED = "failed to map segment"
 """What the loader says of a library for which there is no memory."""
@@ -215,6 +215,8 @@ def _describe(number: int, where: str, place: Path | None) -> str:
         return f"{begin}no more memory (ulimit -v: {limit}); give --threads 1 and less --memory-bytes, or more memory"
     if number in (errno.EEXIST, errno.ENXIO):
         return f"{begin}something else is in the place of a folder or a file; remove it, and run again"
+    if number == errno.EXDEV:
+        return f"{begin}on another file system than the rest of its folder; let the whole folder be on one"
     if number == errno.ENOTDIR:
         return f"{begin}a file is in the place of a folder of this path; remove it, and run again"
     if number in _MISPLACED:

@@ -145,6 +145,7 @@ def _foreign_entries(folder: Path) -> Iterator[Path]:
         path = folder / name
         if path.exists() and not (path.is_file() and mark in path.read_bytes()):
             yield path
+    yield from (folder / name for name in PRODUCTS if (folder / name).is_symlink())
     linked = [folder / PLATFORM_VOCAB, *(path for name in PRODUCTS for path in _entries(folder / name))]
     yield from (path for path in linked if path.exists() and not path.is_symlink())
     if not (folder / STATEMENT).exists():

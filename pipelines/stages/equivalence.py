@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from configs.runs import RunConfig, load_run_config
+from pipelines.console.events import log_names
 from pipelines.console.progress import Reporter
 from pipelines.engines.execution import open_engine
 from pipelines.stages import run
@@ -105,7 +106,7 @@ def compare_ways(
         required: Whether a way that cannot be run is an error.
 
     Raises:
-        ConfigError: If a way cannot be run and is required.
+        ConfigError: If a way cannot be run and is required, or something else is where its run would be.
     """
     for way in ways:
         config = _config(way, sources, out / way.name)
@@ -117,11 +118,23 @@ def compare_ways(
             yield EngineRun(way=way.name, digests={}, reason=str(error).splitlines()[0])
             continue
         reporter.note(f"{way.name}:")
+        _check_replaceable(config.out_folder)
         shutil.rmtree(config.out_folder, ignore_errors=True)
         started = time.monotonic()
         run.run(config, reporter)
         seconds = time.monotonic() - started
         yield EngineRun(way=way.name, digests=read_digests(OutputFolder(config.out)), seconds=seconds)
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Check that a folder is absent, empty, or that of a run.
+
+    Raises:
+        ConfigError: If it holds other files, or is a link.
+    """
+    is_other = folder.is_dir() and any(folder.iterdir()) and not log_names(OutputFolder(folder))
+    if folder.is_symlink() or is_other:
+        raise ConfigError(f"--out: {folder} is not of a run, and would be replaced; name another folder")
 
 
 def read_digests(out: OutputFolder) -> dict[str, str]:

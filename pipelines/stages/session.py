@@ -454,7 +454,7 @@ def check_unused(out: OutputFolder) -> None:
         ConfigError: Naming the first such file, what is in the place of a folder, or that it is a store of versions.
     """
     if not is_remote(out.root):
-        _check_places(Path(out.root))
+        _check_places(Path(out.root), _PLACES)
     if Versions(out.root).names:
         raise ConfigError(
             f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"
@@ -468,22 +468,26 @@ def check_unused(out: OutputFolder) -> None:
         raise ConfigError(f"--out {out.root}: it holds {foreign[0]}, which no run wrote; name another folder")
 
 
-def _check_places(root: Path) -> None:
-    """Check that the folders to be written are folders, and that all in `.cache`, and the lock, are folders or files.
+def _check_places(root: Path, folders: Sequence[str]) -> None:
+    """Check that some folders are no other things, and that `.cache`, all in it, and the lock are folders or files.
+
+    Args:
+        root: OUT, or a store.
+        folders: Relative to it; they need not exist.
 
     Raises:
         ConfigError: Naming the first link, pipe, socket or device, or what is in the place of a folder.
     """
     cached = sorted((root / CACHE).glob("*"))
-    for path in (*(root / folder for folder in _PLACES), root / LOCK, *cached):
+    for path in (*(root / folder for folder in folders), root / CACHE, root / LOCK, *cached):
         name = str(path.relative_to(root))
         if path.is_symlink():
             raise ConfigError(
                 f"--out {root}: {name} is a link, behind which nothing is compared or removed; put the folder or file "
                 "itself there, or name another folder"
             )
-        if path.exists() and not (path.is_dir() or (path.is_file() and name not in _PLACES)):
-            kind = "folder" if name in _PLACES else "file"
+        if path.exists() and not (path.is_dir() or (path.is_file() and name not in folders)):
+            kind = "folder" if name in folders else "file"
             raise ConfigError(f"--out {root}: {name} is no {kind}; remove it, or name another folder")
 
 
@@ -497,7 +501,13 @@ def _has_receipt(out: OutputFolder) -> bool:
 
 @contextmanager
 def locked(out: OutputFolder, name: str = LOCK) -> Iterator[Lock]:
-    """Hold the one-writer lock, or another one, and release it even if a signal ends the process early."""
+    """Hold the one-writer lock, or another one, and release it even if a signal ends the process early.
+
+    Raises:
+        ConfigError: If the lock, or something in `.cache`, is no file or folder: files would be written elsewhere.
+    """
+    if not is_remote(out.root):
+        _check_places(Path(out.root), ())
     lock = out.store.lock(name)
     with lock, done_before_end(lock.release):
         yield lock

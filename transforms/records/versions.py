@@ -297,11 +297,17 @@ class Versions:
 
         Returns:
             The removed versions.
+
+        Raises:
+            ConfigError: If one of them is a link.
         """
         others = [name for name in self.names if name not in (self.current, self.building)]
         finished = [name for name in others if self.out(name).exists(RECEIPT)]
         kept = set(finished[max(0, len(finished) - (keep - 1)) :])
         removed = [name for name in others if name not in kept]
+        for place in (self.folder.where(f"{VERSIONS}/{name}") for name in removed):
+            if Path(place).is_symlink():
+                raise ConfigError(f"{place}: a link, behind which nothing is removed; remove it and what it leads to")
         for name in removed:
             self._remove(name)
         return removed

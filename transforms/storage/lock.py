@@ -83,6 +83,7 @@ class FolderLock:
                 _read(self._root, self._name).owner,
             )
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # or a link in its place would be followed
         owner = f"{socket.gethostname()}, process {os.getpid()}"
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         path.write_text(json.dumps({"owner": owner, "since": since, "token": self.token}))

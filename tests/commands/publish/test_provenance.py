@@ -271,3 +271,13 @@ def test_an_option_that_the_formats_do_not_take_is_one_line_of_error(option, run
 def test_a_device_is_no_folder(run, cppmill):
     done = cppmill("provenance", run.out, "--out", "/dev/null", check=False)
     assert (done.returncode, done.stderr) == (2, "error: --out /dev/null: not a folder; name another\n")
+
+
+def test_a_folder_of_links_that_is_a_link_itself_is_left_alone(run, cppmill, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/mine").symlink_to("/etc/hostname")
+    (tmp_path / "card").mkdir()
+    (tmp_path / "card/documents").symlink_to(tmp_path / "elsewhere")
+    done = cppmill("provenance", run.out, "--out", tmp_path / "card", check=False)
+    assert (done.returncode, "card/documents was not made by this command" in done.stderr) == (2, True)
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["mine"]

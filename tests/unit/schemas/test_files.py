@@ -100,3 +100,21 @@ def test_only_one_makes_a_folder_at_a_time_and_a_failure_leaves_nothing(tmp_path
         assert (part / "file").read_bytes() == b"one"
         raise KeyError
     assert not list(tmp_path.iterdir())
+
+
+def test_a_link_in_the_place_of_an_unfinished_folder_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/mine").touch()
+    (tmp_path / ".a.part").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="Not a directory"), part_folder(tmp_path / "a"):
+        pass
+    assert (tmp_path / "elsewhere/mine").exists()
+
+
+@pytest.mark.usefixtures("kind")
+def test_a_link_in_the_place_of_an_unfinished_file_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_bytes(b"mine")
+    (tmp_path / ".a.part").symlink_to(tmp_path / "mine")
+    write_file(tmp_path / "a", b"one")
+    assert ((tmp_path / "mine").read_bytes(), (tmp_path / "a").read_bytes()) == (b"mine", b"one")
+    assert not (tmp_path / "a").is_symlink()

@@ -88,7 +88,8 @@ class Dataset:
                 `check_files` also if a file has another SHA-256, or if nothing beside the folder lists any.
         """
         where = filesystem or pafs.LocalFileSystem()
-        infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
+        entries = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
+        infos = [info for info in entries if info.type != pafs.FileType.Directory]
         names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
         for info in infos:
             if _is_shard(info.base_name):

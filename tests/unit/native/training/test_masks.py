@@ -162,6 +162,23 @@ def test_a_receipt_proves_bias_and_frozen_rows(tmp_path: Path, mask: Mask, dtype
     verify_mask_receipt(receipt, tuned, mask, STAMP)
 
 
+def test_a_checkpoint_whose_index_leads_elsewhere_has_no_receipt(tmp_path: Path) -> None:
+    base = save(tmp_path / "base.safetensors")
+    (tmp_path / "tuned").mkdir()
+    save(tmp_path / "tuned" / "model.safetensors", SOFT, LEARNED)
+    (tmp_path / "tuned" / "config.json").write_text("{}")
+    stamp(tmp_path / "tuned", STAMP)
+    index = tmp_path / "tuned" / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"lm_head.weight": "model.safetensors"}}))
+    make_mask_receipt(tmp_path / "tuned", SOFT, STAMP, base=base)
+    index.write_text(json.dumps({"weight_map": {"lm_head.weight": "sub/model.safetensors"}}))
+    with pytest.raises(cppmill_core.InvalidInputError, match=r"it names sub/.*, which is not beside it"):
+        make_mask_receipt(tmp_path / "tuned", SOFT, STAMP, base=base)
+    index.write_text("[]")
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"index\.json: damaged"):
+        make_mask_receipt(tmp_path / "tuned", SOFT, STAMP, base=base)
+
+
 def test_what_was_not_masked_has_no_receipt(tmp_path: Path) -> None:
     base = save(tmp_path / "base.safetensors")
     thawed = save(tmp_path / "thawed.safetensors", SOFT, (0, 3))

@@ -88,6 +88,15 @@ def test_a_pipe_in_the_place_of_a_folder_or_file_is_refused_and_not_waited_for(
         check_unused(OutputFolder(tmp_path))
 
 
+@pytest.mark.parametrize("name", [".cache", ".cache/holder.json", ".lock"])
+def test_no_lock_is_taken_where_it_would_write_through_a_link(tmp_path: Path, name: str) -> None:
+    link = tmp_path / "store" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path)
+    with pytest.raises(ConfigError, match=f": {name} is a link, "), locked(OutputFolder(tmp_path / "store")):
+        pass
+
+
 def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "documents").touch()
     with pytest.raises(ConfigError, match=r": documents is no folder; remove it, or name another folder"):

@@ -229,3 +229,14 @@ def test_a_store_where_there_are_no_symbolic_links_is_an_error_that_says_so(tmp_
     monkeypatch.setattr(Path, "symlink_to", refuse)
     with pytest.raises(ConfigError, match="its file system has no symbolic links; take a folder on another"):
         versions.finish(name, {"version": name}, replaced=None)
+
+
+def test_a_version_that_is_a_link_is_not_removed_nor_said_to_be(tmp_path):
+    versions = Versions(str(tmp_path / "store"))
+    for _ in range(2):
+        finish(versions)
+    (tmp_path / "store/versions/v000001").rename(tmp_path / "elsewhere")
+    (tmp_path / "store/versions/v000001").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match=r"v000001: a link, behind which nothing is removed; remove it and what it"):
+        versions.prune(1)
+    assert (tmp_path / "elsewhere/receipt.json").exists()

@@ -40,6 +40,15 @@ def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> No
     assert OutputFolder(tmp_path).store.holder() is None
 
 
+def test_a_link_in_the_place_of_a_holder_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / ".cache/peers").mkdir(parents=True)
+    (tmp_path / f"{NAME}.json").symlink_to(tmp_path / "mine")
+    with OutputFolder(tmp_path).store.lock(NAME):
+        assert not (tmp_path / f"{NAME}.json").is_symlink()
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_in_a_folder_a_holder_lives_until_its_lock_is_released(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     liveness = Liveness(store)

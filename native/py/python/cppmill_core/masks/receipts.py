@@ -10,6 +10,7 @@ Reads safetensors files, without torch and without the package safetensors.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cppmill_core._native import InvalidInputError, VocabularyError
+from cppmill_core._native import CorruptDataError, InvalidInputError, VocabularyError
 from cppmill_core.checkpoints import assert_vocab, is_embedding, read_header
 from cppmill_core.masks import Mask
 
@@ -199,6 +200,13 @@ def _files(path: Path) -> list[Path]:
     files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
     if not files or any(file.suffix != ".safetensors" for file in files):
         raise InvalidInputError(f"{path}: no safetensors file; save the checkpoint as one")
+    for index in path.glob("*.safetensors.index.json"):
+        try:
+            named = set(json.loads(index.read_bytes())["weight_map"].values())
+        except (ValueError, LookupError, AttributeError, TypeError) as error:
+            raise CorruptDataError(f"{index}: damaged ({type(error).__name__}: {error})") from error
+        if others := sorted(named - {file.name for file in files}):
+            raise InvalidInputError(f"{index}: it names {others[0]}, which is not beside it")
     return files
 
 
