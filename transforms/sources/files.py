@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from schemas.places import is_remote
 from schemas.reasons import Dead
-from schemas.resources import raise_own_limit
+from schemas.resources import naming_file, raise_own_limit
 from transforms.sources.document import DamageError
 from transforms.storage.urls import input_errors, is_web, open_file
 
@@ -29,30 +30,50 @@ class NotRegularError(OSError):
     """An input that was a regular file when it was listed and is not one now."""
 
 
-def open_input(root: str, path: str, *, is_stream: bool = False) -> BinaryIO:
+def open_input(root: str, path: str) -> BinaryIO:
     """Open an input for reading: a local one without following a link or waiting on a pipe, any other through fsspec.
-
-    Args:
-        root: The folder or URL.
-        path: The path below it.
-        is_stream: It is read from beginning to end, which any web server allows.
 
     Raises:
         OSError: If it cannot be opened, NotRegularError if it is not a regular file any more.
     """
     if is_remote(root):
         system, full_path = open_file(root, path)
-        whole = is_stream and is_web(root) and _is_sent_whole(system, full_path)
-        return cast(BinaryIO, system.open(full_path, "rb", **({"block_size": 0} if whole else {})))
+        return cast(BinaryIO, system.open(full_path, "rb"))
     descriptor = open_descriptor(root, path)
     return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
 
 
-def _is_sent_whole(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec has no annotations
-    """Return whether a web server sends no parts of a file that is larger than one."""
+def open_archive(root: str, path: str, *, is_stream: bool) -> BinaryIO:
+    """Open an archive as `open_input` does; from a web server that sends no parts of files, as a stream or as a copy.
+
+    Args:
+        root: The folder or URL.
+        path: The path below it.
+        is_stream: It is read from beginning to end.
+
+    Raises:
+        OSError: As `open_input` does.
+        ResourceError: If there is no space for the copy, a temporary file without a name.
+    """
+    if not is_web(root):
+        return open_input(root, path)
     from transforms.storage.web import sends_parts  # it loads aiohttp, which takes a while
 
-    return (system.info(path)["size"] or 0) > _PART_BYTES and not sends_parts(system, path)
+    system, full_path = open_file(root, path)
+    size = system.info(full_path)["size"]
+    if size is not None and ((is_stream and size < _PART_BYTES) or sends_parts(system, full_path)):
+        return cast(BinaryIO, system.open(full_path, "rb"))
+    stream = cast(BinaryIO, system.open(full_path, "rb", block_size=0))
+    return stream if is_stream else _copied(stream)
+
+
+def _copied(stream: BinaryIO) -> BinaryIO:
+    folder = Path(tempfile.gettempdir())
+    with stream, naming_file(str(folder), folder):
+        file = cast(BinaryIO, tempfile.TemporaryFile(dir=folder))  # noqa: SIM115 - for the caller to close
+        shutil.copyfileobj(stream, file, _PART_BYTES)
+        file.seek(0)
+        return file
 
 
 def naming_input(root: str, path: str) -> AbstractContextManager[None]:

@@ -19,7 +19,7 @@ from schemas.units import Unit
 from transforms.sources import under_way
 from transforms.sources.batches import Flags, batch_documents, to_documents
 from transforms.sources.document import Archive, DamageError, Document, bounded, display_path
-from transforms.sources.files import naming_input, open_input, os_error_reason
+from transforms.sources.files import naming_input, open_archive, os_error_reason
 from transforms.sources.jsonl import iter_jsonl
 from transforms.sources.listing import Kind, codec_of, extension_of
 from transforms.sources.loose import projects_of, read_loose
@@ -239,13 +239,13 @@ def _members(unit: Unit, archive: Archive) -> Generator[_Rows]:
     root, path, kind = unit.payload["root"], archive.path, Kind(unit.payload["kind"])
 
     def open_counted(*, is_stream: bool = False) -> BinaryIO:
-        return under_way.counted(open_input(root, path, is_stream=is_stream), unit.key)
+        return under_way.counted(open_archive(root, path, is_stream=is_stream), unit.key)
 
     if kind in _STREAM_READERS:
         with closing(MemberStream(archive, partial(open_counted, is_stream=True), codec_of(path))) as stream:
             yield from _STREAM_READERS[kind](archive, stream)
     elif kind is Kind.OTHER:
-        with open_input(root, path) as file:  # a reader of others may use all that a file has
+        with open_archive(root, path, is_stream=False) as file:  # a reader of others may use all that a file has
             yield from _iter_other(archive, file)
     else:
         with open_counted() as file:

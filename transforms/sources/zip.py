@@ -52,7 +52,7 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     Raises:
         DamageError: If it has no directory that can be read, or expands beyond measure.
     """
-    tail = _tail(archive, file)
+    tail = _tail(file)
     entries, place = _directory(file, tail)
     yield from _other_archives(archive, file, tail, min((info.header_offset for info in entries), default=place))
     for info in entries:
@@ -124,9 +124,9 @@ def _begins(file: BinaryIO, place: int, magic: bytes) -> bool:
     return file.read(len(magic)) == magic
 
 
-def _tail(archive: Archive, file: BinaryIO) -> bytes:
+def _tail(file: BinaryIO) -> bytes:
     """Return the end of a file, where the record that leads to the directory is."""
-    file.seek(max(0, archive.num_bytes - _MAX_END_BYTES))
+    file.seek(max(0, file.seek(0, io.SEEK_END) - _MAX_END_BYTES))  # not every server says before how long it is
     return file.read(_MAX_END_BYTES)
 
 

@@ -139,9 +139,6 @@ def input_errors(url: str) -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:
-        if is_web(url) and isinstance(error, ValueError) and "seek streaming" in str(error):
-            reason = "the server sends it without its length, so only from the beginning"
-            raise StoreError(f"{url}: {reason}; download it, and name that file") from error
         if type(error).__module__.partition(".")[0] in _LIBRARIES:
             raise _store_error(url, error) from error
         raise
