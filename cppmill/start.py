@@ -70,7 +70,7 @@ def _use_utf8() -> None:
     """
     if _FILE_NAMES == _UTF8:
         return
-    if _MODE in os.environ:
+    if os.environ.get(_MODE):
         sys.stderr.write(f"error: {_OTHER_NAMES}\n")
         raise SystemExit(_USAGE_ERROR)
     os.environ[_MODE] = "1"

@@ -78,10 +78,10 @@ def test_the_packages_that_are_looked_for_are_those_that_are_shipped(repository:
 def test_a_locale_of_another_encoding_is_left_for_utf_8(repository: Path) -> None:
     code = (
         "import os, cppmill, cppmill.start as start\n"
-        "if 'PYTHONUTF8' not in os.environ: start._FILE_NAMES = 'iso8859-1'\n"
+        "if not os.environ['PYTHONUTF8']: start._FILE_NAMES = 'iso8859-1'\n"
         "cppmill.main()"
     )
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUTF8"}
+    environment = {**os.environ, "PYTHONUTF8": ""}  # as if it were not there
     command = [sys.executable, "-c", code, "--version"]
     done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout[:8], done.stderr) == (0, "cppmill ", "")
