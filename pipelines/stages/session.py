@@ -483,12 +483,12 @@ def _check_places(root: Path, folders: Sequence[str]) -> None:
         name = str(path.relative_to(root))
         if path.is_symlink():
             raise ConfigError(
-                f"--out {root}: {name} is a link, behind which nothing is compared or removed; put the folder or file "
+                f"{root}: {name} is a link, behind which nothing is compared or removed; put the folder or file "
                 "itself there, or name another folder"
             )
         if path.exists() and not (path.is_dir() or (path.is_file() and name not in folders)):
             kind = "folder" if name in folders else "file"
-            raise ConfigError(f"--out {root}: {name} is no {kind}; remove it, or name another folder")
+            raise ConfigError(f"{root}: {name} is no {kind}; remove it, or name another folder")
 
 
 def _has_receipt(out: OutputFolder) -> bool:
