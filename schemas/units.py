@@ -275,6 +275,8 @@ class UnitReceipt:
         if not all(isinstance(digest, str) and HEX_DIGEST.fullmatch(digest) for digest in self.inputs.values()):
             raise ValueError("inputs: a digest is no SHA-256")
         self._check_forms()
+        if self.stage is Stage.SCAN and not paths:
+            raise ValueError("outputs: there is none")
         if self.stage is Stage.INGEST:
             self._check_ingested()
         elif self.ledger:

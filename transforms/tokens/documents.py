@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from schemas.errors import IntegrityError
 from schemas.units import Stage, UnitReceipt, old_receipt_path, unit_receipt_path
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.shards import TokenShard, open_shard, token_shards
+from transforms.tokens.shards import open_shard, token_shards
 
 _REMEDY = "run `cppmill run` again"
 
@@ -83,9 +83,14 @@ class RunDocuments:
         return table
 
     def open(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
-        """Open a token shard."""
-        shard: TokenShard = self.shards[name]
-        return self._open(name, shard.sha256)
+        """Open a token shard.
+
+        Raises:
+            IntegrityError: If the receipt names no such shard.
+        """
+        if name not in self.shards:
+            raise IntegrityError(f"{self.out.where(name)}: the receipt does not name it; {_REMEDY}")
+        return self._open(name, self.shards[name].sha256)
 
     def _open(self, name: str, digest: str) -> AbstractContextManager[pq.ParquetFile]:
         unchecked = None if name in self._checked else digest

@@ -176,6 +176,11 @@ def test_a_unit_has_no_file_with_the_name_of_another_ones(stage, name, is_writte
             receipt.check_facts(where="a")
 
 
+def test_a_scan_without_counts_is_none():
+    with pytest.raises(IntegrityError, match="no unit of scan writes this receipt .outputs: there is none"):
+        UnitReceipt(stage=Stage.SCAN, key="0" * 64, outputs=(), totals={}).check_facts(where="a")
+
+
 @pytest.mark.parametrize("inputs", [{"a": None}, {"a": 1}, {"a": "0" * 63}, {"a": "G" * 64}])
 def test_inputs_have_digests(inputs):
     with pytest.raises(IntegrityError, match="inputs: a digest is no SHA-256"):
