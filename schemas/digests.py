@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,16 @@ def same_json(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON values
 def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
     """Return the lower-case hex SHA-256 of `value` as canonical JSON."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def with_digest(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the key `digest`, the SHA-256 of the rest as canonical JSON."""
+    return {**record, "digest": sha256_json(record)}
+
+
+def seal(record: Mapping[str, Any]) -> bytes:
+    """Return a record as canonical JSON, with its digest."""
+    return canonical_json(with_digest(record))
 
 
 def sha256_file(path: Path) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from schemas.digests import HEX_DIGEST, canonical_json, parse_json, same_json, sha256_json
+from schemas.digests import HEX_DIGEST, canonical_json, parse_json, same_json, seal, sha256_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger, check_sequence_ledger
 from schemas.reasons import Dead
@@ -187,7 +187,7 @@ class UnitReceipt:
     def to_bytes(self) -> bytes:
         """Return the receipt as canonical JSON, with its own digest."""
         value = {"format": RECEIPT_FORMAT, **asdict(self)}
-        return canonical_json({**value, "digest": sha256_json(value)})
+        return seal(value)
 
     @classmethod
     def from_bytes(cls, data: bytes, *, where: str, advice: str = "delete it and run again") -> UnitReceipt:

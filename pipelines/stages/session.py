@@ -27,7 +27,7 @@ from pipelines.engines.worker_check import check_workers
 from pipelines.stages.given import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
-from schemas.digests import parse_json, sha256_json
+from schemas.digests import parse_json, sha256_json, with_digest
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
 from schemas.places import is_remote
@@ -218,7 +218,7 @@ class Session(Generic[Config]):
     def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
         """Record which units are the stage's current ones."""
         index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage)}
-        sealed = {**index, "digest": sha256_json(index)}
+        sealed = with_digest(index)
         self.out.publish_changed(f"{CACHE}/stages/{stage}.json", json.dumps(sealed).encode())
         self.out.save_digests()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.digests import canonical_json, parse_json, sha256_json
+from schemas.digests import parse_json, seal
 from transforms.records.record import MALFORMED, check_form
 from transforms.storage.folder import CACHE, OutputFolder
 
@@ -33,7 +33,7 @@ def read_kept(out: OutputFolder, name: str, key: str, form: Any) -> Any:  # noqa
     try:
         data = out.read_bytes(_path(name))
         kept = parse_json(data)
-        if data != _sealed({"key": key, "value": kept["value"]}):
+        if data != seal({"key": key, "value": kept["value"]}):
             return None
         check_form(kept["value"], form)
     except (FileNotFoundError, *MALFORMED):
@@ -43,11 +43,7 @@ def read_kept(out: OutputFolder, name: str, key: str, form: Any) -> Any:  # noqa
 
 def keep(out: OutputFolder, name: str, key: str, value: Any) -> None:  # noqa: ANN401 - a JSON value
     """Keep a value under a name for a key."""
-    out.publish_bytes(_path(name), _sealed({"key": key, "value": value}))
-
-
-def _sealed(kept: dict[str, Any]) -> bytes:
-    return canonical_json({**kept, "digest": sha256_json(kept)})
+    out.publish_bytes(_path(name), seal({"key": key, "value": value}))
 
 
 def _path(name: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import seal
 from schemas.errors import IntegrityError
 from schemas.printing import count
 from schemas.reasons import Column
@@ -19,7 +20,7 @@ from schemas.units import REJECTS_PREFIX
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_columns, withdrawn_in
 from transforms.records.in_toto import products
 from transforms.records.receipts import RECEIPT, check_named, read_receipt
-from transforms.records.record import check_form, read_sealed, reads_record, seal
+from transforms.records.record import check_form, read_sealed, reads_record
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from schemas.digests import canonical_json, sha256_json
+from schemas.digests import canonical_json, with_digest
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage, receipt_folder
 from transforms.records.platforms import platform_vocab_size
@@ -60,7 +60,7 @@ def make_manifest(facts: ExportFacts) -> dict[str, Any]:
         "totals": facts.totals,
         "code": facts.code,
     }
-    return {**manifest, "digest": sha256_json(manifest)}
+    return with_digest(manifest)
 
 
 def _platform_vocab(facts: ExportFacts) -> dict[str, Any]:

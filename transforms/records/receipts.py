@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.digests import add_digests, same_json, sha256_json
+from schemas.digests import add_digests, same_json, sha256_json, with_digest
 from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger, Tally
 from schemas.options import RunOptions
@@ -144,7 +144,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
         "files": dict(sorted(facts.files.items())),
         **({} if facts.exclusion is None else {"exclusion": facts.exclusion}),
     }
-    return {**receipt, "digest": sha256_json(receipt)}
+    return with_digest(receipt)
 
 
 def find_receipt(out: OutputFolder, *, advice: str = _MADE_AGAIN) -> dict[str, Any] | None:

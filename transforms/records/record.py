@@ -46,11 +46,6 @@ def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, 
     return dict(record)
 
 
-def seal(record: Mapping[str, Any]) -> bytes:
-    """Return a record as canonical JSON, with its digest."""
-    return canonical_json({**record, "digest": sha256_json(record)})
-
-
 def read_sealed(out: OutputFolder, name: str, *, kind: str, record_format: str, advice: str) -> dict[str, Any] | None:
     """Return a record without its digest, or None if there is none; the arguments are those of `read_record`.
 

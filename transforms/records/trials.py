@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from schemas.digests import canonical_json, parse_json, same_json, sha256_json
+from schemas.digests import canonical_json, parse_json, same_json, with_digest
 from schemas.errors import IntegrityError
 from schemas.units import OutputFile
 from transforms.records.receipts import RECEIPT
@@ -31,7 +31,7 @@ def make_trial_receipt(facts: Mapping[str, Any], files: Sequence[OutputFile]) ->
     """
     named = [asdict(file) for file in sorted(files, key=lambda file: file.path)]
     receipt = {"format": TRIAL_FORMAT, **facts, "files": named}
-    return {**receipt, "digest": sha256_json(receipt)}
+    return with_digest(receipt)
 
 
 def publish_trial_receipt(out: OutputFolder, receipt: dict[str, Any]) -> None:

@@ -22,13 +22,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import parse_json
+from schemas.digests import parse_json, seal
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, UNITS, Stage, UnitReceipt, is_sealed, is_unit_receipt
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
-from transforms.records.record import check_form, read_sealed, reads_record, seal
+from transforms.records.record import check_form, read_sealed, reads_record
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import CACHE, FIRST_PASS, OutputFolder
 

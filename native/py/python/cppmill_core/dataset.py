@@ -89,11 +89,10 @@ class Dataset:
         """
         where = filesystem or pafs.LocalFileSystem()
         entries = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
-        infos = [info for info in entries if info.type != pafs.FileType.Directory]
-        names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
+        infos = [info for info in entries if _is_shard(info.base_name) and info.type != pafs.FileType.Directory]
         for info in infos:
-            if _is_shard(info.base_name):
-                _check_file(info)
+            _check_file(info)
+        names = sorted(info.base_name for info in infos)
         groups: list[tuple[str, int, int]] = []
         footers: dict[tuple[str, int], str] = {}
         digests: frozenset[str] = frozenset()
