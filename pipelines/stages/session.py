@@ -47,6 +47,7 @@ from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT, find_receipt
 from transforms.records.recorded import recorded_files, restore_build_receipt, set_aside_receipt
 from transforms.records.versions import Versions
+from transforms.scan.kinds import MERGED_FOLDERS
 from transforms.sources import under_way
 from transforms.storage.folder import CACHE, SET_ASIDE, OutputFolder, UnsealedError
 from transforms.storage.protocol import LOCK, Lock, is_keyed
@@ -60,7 +61,7 @@ logger = module_logger(__name__)
 _PLACES = sorted(
     {
         str(place)
-        for name in (*RECEIPT_FOLDERS.values(), *map(receipt_folder, Stage))
+        for name in (*RECEIPT_FOLDERS.values(), *map(receipt_folder, Stage), *MERGED_FOLDERS)
         for place in (PurePosixPath(name), *PurePosixPath(name).parents[:-1])
     }
 )

@@ -114,6 +114,15 @@ def test_a_version_that_is_damaged_is_not_up_to_date(store, cppmill):
     assert cppmill(*store.command, check=False).returncode == 10
 
 
+@pytest.mark.parametrize("name", ["documents", "tokens", "units/tokens", "proofs"])
+def test_a_version_whose_files_are_behind_a_link_is_not_up_to_date(store, tmp_path, cppmill, name):
+    folder = store.out("v000001") / name
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert "this version replaces that one" in cppmill(*store.command).stderr
+    assert (store.versions.current, verify(str(store.out("v000002")))) == ("v000002", [])
+
+
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"# Another\n")])
 def test_what_lies_beside_a_tokenizer_is_handed_on_as_the_receipt_names_it(store, cppmill, damage):
     damage(store.out("v000001") / "tokenizer/findings.md")

@@ -28,6 +28,10 @@ class Family(StrEnum):
         return self in (Family.WORDS, Family.LINES)
 
 
+MERGED_FOLDERS = tuple(f"counts/{family}" for family in Family if family.is_partitioned)
+"""The folders of the merged counts of words and lines, relative to OUT."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """Counts that are merged into one file.

@@ -13,7 +13,7 @@ import stat
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -55,9 +55,14 @@ class LocalStore:
         return self._root / name
 
     def status(self, name: str) -> Status | None:
-        """Return size and modification time; links are no files, nor are pipes and devices."""
+        """Return size and modification time; links are no files, nor what is behind one, nor pipes and devices."""
+        path = self._root
         try:
-            status = (self._root / name).lstat()
+            for part in PurePosixPath(name).parts:
+                path /= part
+                status = path.lstat()
+                if stat.S_ISLNK(status.st_mode):
+                    return None
         except OSError as error:
             if error.errno not in _NO_FILE:
                 raise

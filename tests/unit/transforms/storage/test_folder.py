@@ -235,6 +235,16 @@ def test_a_device_is_no_file_and_is_not_read_without_end(tmp_path):
         OutputFolder(tmp_path).read_bytes("receipt.json")
 
 
+def test_nothing_behind_a_link_is_a_file_of_the_folder(tmp_path):
+    out, behind = OutputFolder(tmp_path / "out"), OutputFolder(tmp_path / "behind")
+    out.publish_bytes("tokens/part-0.parquet", b"x")
+    behind.publish_bytes("part-0.parquet", b"x")
+    (tmp_path / "out/linked").symlink_to(tmp_path / "behind")
+    (tmp_path / "out/tokens/part-1.parquet").symlink_to(tmp_path / "behind/part-0.parquet")
+    names = ["tokens/part-0.parquet", "tokens/part-1.parquet", "linked", "linked/part-0.parquet"]
+    assert [out.exists(name) for name in names] == [True, False, False, False]
+
+
 def test_a_folder_in_the_place_of_a_table_is_an_error_with_its_name(tmp_path):
     (tmp_path / "part-0.parquet").mkdir()
     with pytest.raises(IsADirectoryError) as found, OutputFolder(tmp_path).open_ranges("part-0.parquet"):
