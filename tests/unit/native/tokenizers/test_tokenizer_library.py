@@ -190,6 +190,7 @@ def test_no_threads_are_refused(tokenizer: Tokenizer, call: str) -> None:
         ("decode", [2**32], InvalidInputError, "4294967296 is no token id"),
         ("decode", b"ab", TypeError, "ids must be an Arrow array of integers or a list of int, not bytes"),
         ("byte_offsets", [-4], InvalidInputError, "-4 is no token id"),
+        ("byte_offsets", pa.Array.from_buffers(pa.null(), 2**40, [None]), InvalidInputError, "no nulls|not Null"),
         ("decode_batch", [[66]], TypeError, "ids must be an Arrow list array .*, not list"),
     ],
 )

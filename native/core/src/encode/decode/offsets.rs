@@ -13,8 +13,9 @@ use crate::{Error, Result};
 /// The offsets of one array of ids, or of each list of a list array.
 pub(crate) fn byte_offsets(vocabulary: &Vocabulary, array: &dyn Array) -> Result<ArrayRef> {
     if !matches!(array.data_type(), DataType::List(_) | DataType::LargeList(_)) {
-        let mut offsets = Vec::with_capacity(array.len() + 1);
-        append(vocabulary, &integers(array, "ids")?, &mut offsets)?;
+        let ids = integers(array, "ids")?;
+        let mut offsets = Vec::with_capacity(ids.len() + 1);
+        append(vocabulary, &ids, &mut offsets)?;
         return Ok(Arc::new(Int64Array::from(offsets)));
     }
     let lists = lists(array, "ids")?;
