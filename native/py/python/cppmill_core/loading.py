@@ -33,7 +33,8 @@ def load_tokenizer(path: str | os.PathLike[str], digest: str | None = None) -> A
         InvalidInputError: The format is newer, or uses something that this version does not know; the message names it.
     """
     tokenizer = _load(path, digest)
-    check_agreement(Path(path), tokenizer)
+    if not isinstance(tokenizer, Tokenizer):  # it has been checked by `from_dir`
+        check_agreement(path, tokenizer)
     return tokenizer
 
 
@@ -66,12 +67,11 @@ def _load(path: str | os.PathLike[str], digest: str | None) -> AnyTokenizer:
         return Tokenizer.from_dir(path, digest)
     if kind not in (SENTENCEPIECE, HUGGING_FACE):
         raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
-    from cppmill_core.adoption import check_adopted
-
-    check_adopted(Path(path), read_manifest(Path(path), digest)[1])
     if kind == SENTENCEPIECE:
+        from cppmill_core.adoption import check_adopted
         from cppmill_core.sentencepiece import load_sentencepiece
 
+        check_adopted(Path(path), read_manifest(Path(path), digest)[1])
         return load_sentencepiece(path, digest)
     from cppmill_core.hugging_face import load_hugging_face
 

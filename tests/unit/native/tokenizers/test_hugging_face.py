@@ -566,6 +566,8 @@ def test_a_directory_with_true_digests_that_adopting_would_not_give_is_not_loade
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(CoreError, match=message):
         load_tokenizer(folder)
+    with pytest.raises(CoreError):
+        Tokenizer.from_dir(folder)
 
 
 @pytest.mark.parametrize(

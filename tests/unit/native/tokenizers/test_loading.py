@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import cppmill_core
@@ -23,11 +24,14 @@ def test_another_digest_is_refused(directory: Path) -> None:
         load_tokenizer(directory, "0" * 64)
 
 
-def test_an_unknown_kind_is_refused_by_name(directory: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("load", [load_tokenizer, Tokenizer.from_dir])
+def test_an_unknown_kind_is_refused_by_name(
+    directory: Path, tmp_path: Path, load: Callable[[Path], AnyTokenizer]
+) -> None:
     manifest = json.loads((directory / "manifest.json").read_bytes())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "kind": "wordpiece"}))
-    with pytest.raises(cppmill_core.InvalidInputError, match="'wordpiece'"):
-        load_tokenizer(tmp_path)
+    with pytest.raises(cppmill_core.InvalidInputError, match="kind .wordpiece"):
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["[]", "{", ""])

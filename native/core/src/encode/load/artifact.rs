@@ -190,6 +190,12 @@ fn read_manifest(dir: &Path) -> Result<(String, Manifest)> {
         )));
     }
     let manifest: Manifest = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    if let Some(kind) = manifest.kind.as_deref().filter(|kind| *kind != FOREIGN) {
+        return Err(Error::invalid(format!(
+            "{}: the core does not run tokenizers of the kind {kind:?}",
+            path.display()
+        )));
+    }
     check_reserved(&manifest).map_err(|what| corrupt(format!("{}: {what}", path.display())))?;
     Ok((sha256_hex(&bytes), manifest))
 }
