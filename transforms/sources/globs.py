@@ -48,6 +48,11 @@ class Glob:
         """Return whether a path matches."""
         return self._folders[-1].match(path) is not None
 
+    def takes(self, path: str) -> bool:
+        """Return whether a path, or a folder that it is in, matches: such a folder is taken whole."""
+        parts = path.split("/")
+        return any(self.matches("/".join(parts[:end])) for end in range(1, len(parts) + 1))
+
     def may_hold(self, path: str) -> bool:
         """Return whether a path below this one can match."""
         depth = min(path.count("/"), self._fixed)

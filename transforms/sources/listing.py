@@ -330,14 +330,16 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     system.invalidate_cache()  # a branch of the Hub may have moved since this process listed it
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
-        root = split_glob(path)[0].rstrip("/")
-        found = system.glob(path, detail=True)
-        for folder in [name for name, info in found.items() if info["type"] == "directory"]:
-            found.update(system.find(folder, detail=True))
+        folder, pattern = split_glob(path)
+        root = folder.rstrip("/")
+        found = _find_linked(system, root, Glob(pattern)) if is_web(source) else _find_matching(system, path)
     else:
         described = _describe(system, path if is_page(source) else root, source)
         is_file = described["type"] == "file" and not is_page(str(described.get("url", "")))
-        found = {root: described} if is_file else system.find(root, detail=True)
+        if is_file:
+            found = {root: described}
+        else:
+            found = _find_linked(system, root) if is_web(source) else system.find(root, detail=True)
         root = root.rpartition("/")[0] if is_file else root
     name = _root_name(root).partition("@")[0] if source.startswith(f"{HUB}://") else _root_name(root)
     listing.roots.append(Root(location=_location(source, path, root), name=name, is_file=is_file))
@@ -352,12 +354,39 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
         elif relative.endswith("/"):
             continue  # the empty object that a console makes for a folder
         elif info["type"] == "file":
-            known = info if info["size"] is not None else system.info(name)  # a web page lists names alone
+            try:
+                known = info if info["size"] is not None else _info(system, name)  # a web page lists names alone
+            except FileNotFoundError as error:
+                yield Input(index, relative, 0, "", Kind.FILE, os_error_reason(error)[0])
+                continue
             version = _version(known) + query_identity(name)
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] != "directory":
             listing.special.append(relative)
     listing.hidden.extend(sorted(hidden))
+
+
+def _find_matching(system: Any, pattern: str) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - fsspec has no annotations
+    """Return the files of a store that a pattern matches, and those of the folders that it matches."""
+    found: dict[str, dict[str, Any]] = system.glob(pattern, detail=True)
+    for folder in [name for name, info in found.items() if info["type"] == "directory"]:
+        found.update(system.find(folder, detail=True))
+    return found
+
+
+def _find_linked(system: Any, root: str, pattern: Glob | None = None) -> dict[str, dict[str, Any]]:  # noqa: ANN401
+    """Return the files of a folder of a web server that a pattern matches, all without one; a page has no sizes."""
+    from transforms.storage.web import walk_pages  # it loads aiohttp, which takes a while
+
+    def enters(folder: str) -> bool:
+        return pattern is None or pattern.takes(folder) or pattern.may_hold(folder)
+
+    try:
+        linked = list(walk_pages(system, root, enters))
+    except FileNotFoundError:
+        linked = []
+    taken = (url for url in linked if pattern is None or pattern.takes(url[len(root) + 1 :]))
+    return {url: {"type": "file", "size": None} for url in taken}
 
 
 def _size(name: str, known: Mapping[str, Any]) -> int:
@@ -406,12 +435,24 @@ def check_source(source: str) -> None:
 
 def _describe(system: Any, path: str, source: str) -> dict[str, Any]:  # noqa: ANN401 - fsspec has no annotations
     try:
-        return dict(system.info(with_query(path)))
+        return _info(system, with_query(path))
     except FileNotFoundError as error:
-        answer = error.__cause__  # fsspec takes whatever a web server answers for this
-        if is_web(source) and isinstance(answer, Exception) and getattr(answer, "status", None) not in _GONE:
-            raise answer from None
         raise ConfigError(f"source {source!r} does not exist; give a folder, a file or a glob") from error
+
+
+def _info(system: Any, name: str) -> dict[str, Any]:  # noqa: ANN401
+    """Return what a store says of a file.
+
+    Raises:
+        FileNotFoundError: If there is none; fsspec takes any other answer of a web server for this too.
+    """
+    try:
+        return dict(system.info(name))
+    except FileNotFoundError as error:
+        answer = error.__cause__
+        if is_web(name) and isinstance(answer, Exception) and getattr(answer, "status", None) not in _GONE:
+            raise answer from None
+        raise
 
 
 def _hidden_folder(path: str) -> str:

@@ -3,6 +3,8 @@
 import io
 import random
 import shutil
+import socket
+import struct
 import tarfile
 import zipfile
 from collections import Counter
@@ -341,3 +343,68 @@ def test_a_page_in_the_place_of_a_file_is_an_error(run, tmp_path):
     (tmp_path / "served" / "rows.jsonl").write_text('{"content": "int x;", "path": "x.cpp"}\n' * 100)
     with served(Shortened, tmp_path / "served") as place, pytest.raises(cppmill.CppmillError, match="rows.jsonl: "):
         cppmill.run(f"{place}/rows.jsonl", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
+
+
+class Resetting(Quiet):
+    """Resets the connection of whoever asks for the page of a folder `random`."""
+
+    def send_head(self):
+        if self.path.rstrip("/") == "/numpy/random":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+            raise ConnectionAbortedError
+        return super().send_head()
+
+    def handle_error(self, *_arguments):
+        pass
+
+
+@pytest.mark.parametrize("end", ["", "/", "/**/*.h", "/random/**"])
+def test_a_page_of_a_folder_that_cannot_be_read_is_an_error_and_no_empty_folder(run, folder, tmp_path, end):
+    with served(Resetting, folder.parent) as place, pytest.raises(cppmill.CppmillError, match=f"{place}/numpy"):
+        cppmill.run(f"{place}/numpy{end}", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
+
+
+def test_links_to_what_is_not_there_are_in_the_ledger(run, folder, tmp_path):
+    class Lacking(Quiet):
+        def send_head(self):
+            if self.path.rstrip("/") == "/numpy/random" or self.path.endswith("/npy_common.h"):
+                return self.send_error(404)
+            return super().send_head()
+
+    gone = 1 + len(list((folder / "core").rglob("npy_common.h")))
+    with served(Lacking, folder.parent) as place:
+        options = {"tokenizer": run.out / "tokenizer", "max_dead_fraction": 1}
+        documents = cppmill.run(f"{place}/numpy", out=tmp_path / "out", **options).receipt["ledger"]["documents"]
+    assert (documents["dead"], documents["kept"] > gone > 1) == ({"vanished": gone}, True)
+
+
+def test_a_link_to_what_a_web_server_refuses_is_an_error(run, folder, tmp_path):
+    class Refusing(Quiet):
+        def send_head(self):
+            return self.send_error(403) if self.path.endswith("/npy_common.h") else super().send_head()
+
+    with served(Refusing, folder.parent) as place, pytest.raises(cppmill.CppmillError, match="403.*npy_common.h"):
+        made(run, f"{place}/numpy", tmp_path / "out")
+
+
+@pytest.mark.parametrize("pattern", ["core/**", "co*", "*/numpy/*common.h"])
+def test_a_pattern_on_a_web_server_takes_what_it_takes_of_a_folder(run, folder, url, tmp_path, pattern):
+    local = cppmill.run(f"{folder}/{pattern}", out=tmp_path / "local", tokenizer=run.out / "tokenizer").receipt
+    web = cppmill.run(f"{url}/numpy/{pattern}", out=tmp_path / "web", tokenizer=run.out / "tokenizer").receipt
+    assert web["dataset"]["digest"] == local["dataset"]["digest"]
+
+
+def test_links_may_begin_with_a_dot_and_none_lead_out(run, folder, tmp_path):
+    class Dotted(Quiet):
+        def list_directory(self, path):
+            page = super().list_directory(path).read().replace(b'href="', b'href="./')
+            return io.BytesIO(page.replace(b"</ul>", b'<li><a href="../../numpy.tar">a</a><li><a href="./">.</a></ul>'))
+
+        def send_header(self, keyword, value):
+            if keyword != "Content-Length" or not self.path.endswith("/"):
+                super().send_header(keyword, value)
+
+    expected = made(run, folder, tmp_path / "local")
+    with served(Dotted, folder.parent) as place:
+        assert made(run, f"{place}/numpy", tmp_path / "web") == expected
