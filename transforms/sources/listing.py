@@ -23,7 +23,7 @@ from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import local_version, os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
-from transforms.storage.urls import HUB, is_web, open_url, store_errors
+from transforms.storage.urls import HUB, is_web, lists_at_once, open_url, store_errors, walk_folder
 
 logger = module_logger(__name__)
 
@@ -332,14 +332,14 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     if is_glob(source):
         folder, pattern = split_glob(path)
         root = folder.rstrip("/")
-        found = _find_linked(system, root, Glob(pattern)) if is_web(source) else _find_matching(system, path)
+        found = _find_matching(system, path) if lists_at_once(system) else _walk(system, root, Glob(pattern))
     else:
         described = _describe(system, path if is_page(source) else root, source)
         is_file = described["type"] == "file" and not is_page(str(described.get("url", "")))
         if is_file:
             found = {root: described}
         else:
-            found = _find_linked(system, root) if is_web(source) else system.find(root, detail=True)
+            found = system.find(root, detail=True) if lists_at_once(system) else _walk(system, root)
         root = root.rpartition("/")[0] if is_file else root
     name = _root_name(root).partition("@")[0] if source.startswith(f"{HUB}://") else _root_name(root)
     listing.roots.append(Root(location=_location(source, path, root), name=name, is_file=is_file))
@@ -374,19 +374,17 @@ def _find_matching(system: Any, pattern: str) -> dict[str, dict[str, Any]]:  # n
     return found
 
 
-def _find_linked(system: Any, root: str, pattern: Glob | None = None) -> dict[str, dict[str, Any]]:  # noqa: ANN401
-    """Return the files of a folder of a web server that a pattern matches, all without one; a page has no sizes."""
-    from transforms.storage.web import walk_pages  # it loads aiohttp, which takes a while
+def _walk(system: Any, root: str, pattern: Glob | None = None) -> dict[str, dict[str, Any]]:  # noqa: ANN401
+    """Return the files below a folder: all, or those that a pattern matches and those in folders that it matches."""
 
     def enters(folder: str) -> bool:
         return pattern is None or pattern.takes(folder) or pattern.may_hold(folder)
 
     try:
-        linked = list(walk_pages(system, root, enters))
+        found = list(walk_folder(system, root, enters))
     except FileNotFoundError:
-        linked = []
-    taken = (url for url in linked if pattern is None or pattern.takes(url[len(root) + 1 :]))
-    return {url: {"type": "file", "size": None} for url in taken}
+        return {}
+    return {name: info for name, info in found if pattern is None or pattern.takes(name[len(root) :].lstrip("/"))}
 
 
 def _size(name: str, known: Mapping[str, Any]) -> int:

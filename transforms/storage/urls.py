@@ -97,6 +97,57 @@ def is_web(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
+def walk_folder(
+    system: Any,  # noqa: ANN401 - fsspec has no annotations
+    root: str,
+    enters: Callable[[str], bool],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the paths of all files below a folder, and what is known of them.
+
+    A listed folder that does not exist is yielded too, as a file of unknown size. fsspec's own walk takes every folder
+    that it cannot list for an empty one.
+
+    Args:
+        system: The file system.
+        root: The folder, without a slash at the end.
+        enters: Whether a folder, a path relative to this one, is looked into.
+
+    Raises:
+        FileNotFoundError: If there is no such folder.
+        Exception: Whatever the store's library raises if a folder cannot be listed.
+    """
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            listed = system.ls(folder, detail=True)
+        except FileNotFoundError:
+            if folder == root:
+                raise
+            yield folder, {"type": "file", "size": None}
+            continue
+        for info in listed:
+            name = info["name"].replace("/./", "/") if is_web(root) else info["name"]
+            path = name.rstrip("/")
+            relative = path[len(root) :].lstrip("/")
+            if path == folder or ".." in relative.split("/"):
+                continue
+            if info["type"] != "directory":
+                yield name, info
+            elif enters(relative):
+                folders.append(path)
+
+
+def lists_at_once(system: Any) -> bool:  # noqa: ANN401
+    """Return whether a store lists all files below a folder itself; others are asked folder by folder."""
+    from fsspec.asyn import AsyncFileSystem
+    from fsspec.spec import AbstractFileSystem
+
+    if isinstance(system, AsyncFileSystem):
+        return type(system)._find is not AsyncFileSystem._find
+    return type(system).find is not AbstractFileSystem.find
+
+
 def _web_client(url: str) -> dict[str, Any]:
     """Return the options of aiohttp for a URL: further attempts, and the user that it has."""
     from transforms.storage.web import try_again  # it loads aiohttp, which takes a while

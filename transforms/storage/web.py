@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 _ATTEMPTS = 4
@@ -125,47 +123,6 @@ def fetch(system: Any, path: str) -> bytes:  # noqa: ANN401 - fsspec has no anno
         except aiohttp.ClientPayloadError:
             time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
     return bytes(system.cat_file(path))
-
-
-def walk_pages(
-    system: Any,  # noqa: ANN401 - fsspec has no annotations
-    root: str,
-    enters: Callable[[str], bool],
-) -> Iterator[str]:
-    """Yield the URLs of the files to which the page of a folder links, and the pages of the folders below it.
-
-    A folder whose page does not exist is yielded too. fsspec's own walk takes every page that it cannot read for the
-    page of an empty folder.
-
-    Args:
-        system: The file system.
-        root: The URL of the page.
-        enters: Whether a folder, a path relative to this URL, is looked into.
-
-    Raises:
-        FileNotFoundError: If the first page does not exist.
-        aiohttp.ClientError: If a page cannot be read.
-    """
-    root = root.rstrip("/")
-    folders = [root]
-    while folders:
-        folder = folders.pop()
-        try:
-            links = [link["name"].replace("/./", "/") for link in system.ls(folder, detail=True)]
-        except FileNotFoundError:
-            if folder == root:
-                raise
-            yield folder
-            continue
-        for link in links:
-            url = link.rstrip("/")
-            relative = url[len(root) + 1 :]
-            if url == folder or ".." in relative.split("/"):
-                continue
-            if not link.endswith("/"):
-                yield link
-            elif enters(relative):
-                folders.append(url)
 
 
 def sends_parts(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec has no annotations

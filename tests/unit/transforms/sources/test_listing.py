@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +15,10 @@ from typing import Any
 import cppmill_core
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractFileSystem
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, StoreError
 from schemas.options import IngestOptions
 from transforms.sources import listing
 from transforms.sources.files import open_input
@@ -181,6 +186,36 @@ def test_urls_are_listed_like_folders(memory: str) -> None:
     assert paths(listed(f"{memory}/p/a.cpp")) == ["a.cpp"]
     with pytest.raises(ConfigError, match="does not exist"):
         listed("memory://corpus/none")
+
+
+@pytest.mark.parametrize("source", ["memory://corpus", "memory://corpus/*/*.cpp", "memory://corpus/q*"])
+def test_a_folder_that_a_store_cannot_list_is_an_error(
+    memory: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_folder = MemoryFileSystem.ls
+
+    def fail_in_q(system: MemoryFileSystem, path: str, *, detail: bool = True) -> object:
+        if path.endswith("/q"):
+            raise ConnectionResetError(errno.ECONNRESET, "reset by peer")
+        return list_folder(system, path, detail)
+
+    monkeypatch.setattr(MemoryFileSystem, "find", AbstractFileSystem.find)  # most file systems have this one
+    monkeypatch.setattr(MemoryFileSystem, "ls", fail_in_q)
+    with pytest.raises(StoreError, match=re.escape(f"{source}: the object store failed")):
+        listed(source)
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_an_archive_is_listed_like_a_folder(tmp_path: Path, kind: str) -> None:
+    write(tmp_path, "in/p/a.cpp", "in/q/deep/b.cpp", "in/c.h")
+    archive = shutil.make_archive(str(tmp_path / "made"), kind, tmp_path / "in", ".")
+    if kind == "tar":
+        with tarfile.open(archive, "w") as made:
+            for path in (tmp_path / "in").iterdir():
+                made.add(path, path.name)
+    assert paths(listed(f"{kind}://*/*.cpp::{archive}")) == ["p/a.cpp"]
+    assert paths(listed(f"{kind}://q::{archive}")) == ["deep/b.cpp"]
+    assert paths(listed(f"{kind}://**::{archive}")) == ["c.h", "p/a.cpp", "q/deep/b.cpp"]
 
 
 @pytest.mark.parametrize(
