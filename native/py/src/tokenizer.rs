@@ -225,7 +225,7 @@ impl Tokenizer {
     #[pyo3(signature = (path, digest = None))]
     fn from_dir(py: Python<'_>, path: PathBuf, digest: Option<&str>) -> PyResult<Py<Self>> {
         let loaded = Py::new(py, Self(without_gil(py, || encode::Tokenizer::from_dir(&path, digest))?))?;
-        py.import("cppmill_core.manifests")?.call_method1("check_agreement", (path, &loaded))?;
+        py.import("cppmill_core.loading")?.call_method1("check_native", (path, &loaded))?;
         Ok(loaded)
     }
 

@@ -87,9 +87,6 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
     try:
         return Tokenizer.from_dir(path, digest)
     except CoreError as error:
-        from cppmill_core.adoption import check_adopted
-
-        check_adopted(folder, manifest)
         if manifest.get("run") == "native":
             raise
         reason = str(error).removeprefix(f"{folder / TOKENIZER}: ")

@@ -18,6 +18,9 @@ from cppmill_core.protocol import AnyTokenizer
 
 __all__ = ["load_tokenizer", "open_any"]
 
+_AS_ADOPTED: set[str] = set()
+"""The digests of tokenizers with the manifest that adopting their files gives."""
+
 
 def load_tokenizer(path: str | os.PathLike[str], digest: str | None = None) -> AnyTokenizer:
     """Load a tokenizer directory of any kind.
@@ -33,7 +36,7 @@ def load_tokenizer(path: str | os.PathLike[str], digest: str | None = None) -> A
         InvalidInputError: The format is newer, or uses something that this version does not know; the message names it.
     """
     tokenizer = _load(path, digest)
-    if not isinstance(tokenizer, Tokenizer):  # it has been checked by `from_dir`
+    if not isinstance(tokenizer, Tokenizer):  # whose `from_dir` has looked
         check_agreement(path, tokenizer)
     return tokenizer
 
@@ -67,15 +70,34 @@ def _load(path: str | os.PathLike[str], digest: str | None) -> AnyTokenizer:
         return Tokenizer.from_dir(path, digest)
     if kind not in (SENTENCEPIECE, HUGGING_FACE):
         raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
+    _check_adopted(Path(path), digest)
     if kind == SENTENCEPIECE:
-        from cppmill_core.adoption import check_adopted
         from cppmill_core.sentencepiece import load_sentencepiece
 
-        check_adopted(Path(path), read_manifest(Path(path), digest)[1])
         return load_sentencepiece(path, digest)
     from cppmill_core.hugging_face import load_hugging_face
 
     return load_hugging_face(path, digest)
+
+
+def check_native(path: str | os.PathLike[str], tokenizer: Tokenizer) -> None:
+    """Check that the files agree from which the native core has read a tokenizer, also if it was adopted.
+
+    Raises:
+        CorruptDataError: If they do not.
+        InvalidInputError: If it was adopted and loses text, and the manifest does not say so.
+    """
+    check_agreement(path, tokenizer)
+    if tokenizer.digest not in _AS_ADOPTED and _kind(Path(path)) is not None:
+        _check_adopted(Path(path), tokenizer.digest)
+
+
+def _check_adopted(folder: Path, digest: str | None) -> None:
+    from cppmill_core.adoption import check_adopted
+
+    found, manifest = read_manifest(folder, digest)
+    check_adopted(folder, manifest)
+    _AS_ADOPTED.add(found)
 
 
 def _kind(folder: Path) -> str | None:

@@ -173,7 +173,6 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
 
     Raises:
         CorruptDataError: Naming the first promises of the manifest that `tokenizer.json` or a file beside it breaks.
-        InvalidInputError: It is an adopted tokenizer that loses text, and the manifest does not say so.
     """
     folder = Path(folder)
     try:
@@ -189,10 +188,6 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
             f"{folder / TOKENIZER}: not what {MANIFEST} says: {'; '.join(problems[:_SHOWN])}{more}; restore the "
             "directory, or build again"
         )
-    if manifest.get("kind") == HUGGING_FACE:
-        from cppmill_core.adoption import check_adopted
-
-        check_adopted(folder, manifest)
     _AGREEING.add(tokenizer.digest)
 
 
