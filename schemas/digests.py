@@ -95,6 +95,20 @@ def same_json(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON values
     return one == other and canonical_json(one) == canonical_json(other)
 
 
+def differing_keys(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the keys, sorted, that two JSON objects do not both have with the same value; null is a value.
+
+    Example:
+        >>> differing_keys({"bos": 1, "eos": None}, {"bos": 1})
+        ['eos']
+    """
+    return [
+        key
+        for key in sorted(one.keys() | other.keys())
+        if (key in one) is not (key in other) or not same_json(one.get(key), other.get(key))
+    ]
+
+
 def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
     """Return the lower-case hex SHA-256 of `value` as canonical JSON."""
     return hashlib.sha256(canonical_json(value)).hexdigest()

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from configs.execution import usable_threads
 from pipelines.exports import sequences, shards
 from pipelines.exports.frame import ExportSource, open_source
-from schemas.digests import HEX_DIGEST, add_digests, choose_share, same_json
+from schemas.digests import HEX_DIGEST, add_digests, choose_share, differing_keys, same_json
 from schemas.errors import CppmillError, IntegrityError
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import REENCODED, Options
@@ -145,9 +145,8 @@ def _check_manifest(
     )
     made = make_manifest(facts)
     named = "unit receipts" if run is None else f"unit receipts and {run.root}"
-    for name in sorted((made.keys() | manifest.keys()) - {"digest"}):
-        if not same_json(made.get(name), manifest.get(name)):
-            yield f"{out.where(MANIFEST)}: its {name} is not what {named} give"
+    differing = (name for name in differing_keys(made, manifest) if name != "digest")
+    yield from (f"{out.where(MANIFEST)}: its {name} is not what {named} give" for name in differing)
     facts_of = [fact for name in ("tokenizer", "dataset", "platform_vocab") for fact in manifest.get(name, {}).items()]
     for name, digest in facts_of:
         if name in ("digest", "receipt") and not (isinstance(digest, str) and HEX_DIGEST.fullmatch(digest)):

@@ -19,7 +19,7 @@ from pipelines.stages.build import build_config, read_scan_counts
 from pipelines.stages.scan import merge_key, scan_config
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from pipelines.versions.part_checks import check_recounted
-from schemas.digests import parse_json, same_json
+from schemas.digests import differing_keys, parse_json
 from schemas.options import RunOptions
 from schemas.units import Stage, UnitReceipt, unit_key
 from tokenizer_build.artifact import TOKENIZER_JSON, describe_slots
@@ -106,10 +106,8 @@ def _check_superwords(run: RunUnits, options: RunOptions, manifest: Mapping[str,
 def _check_model(run: RunUnits, options: RunOptions, vocabulary: Path, folder: Path) -> Iterator[str]:
     """Derive the manifest of a SentencePiece model again, which says what its control tokens are."""
     expected = make_model_manifest(vocabulary, options.build, options.scan.pattern, folder)
-    found = read_manifest(run.out)
-    for name in sorted(found.keys() | expected.keys()):
-        if not same_json(found.get(name), expected.get(name)):
-            yield f"{run.out.where('tokenizer')}: {name} of its manifest are not what vocabulary and options give"
+    for name in differing_keys(read_manifest(run.out), expected):
+        yield f"{run.out.where('tokenizer')}: {name} of its manifest are not what vocabulary and options give"
 
 
 def _strange_scans(shards: list[UnitReceipt], config: dict[str, Any]) -> list[UnitReceipt]:

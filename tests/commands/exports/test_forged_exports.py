@@ -284,6 +284,8 @@ def test_no_place_of_a_manifest_can_be_changed_beside_the_run(run, copy, kind):
         if not verify(str(out), 0, run=str(run.out)):
             missed.append(path)
     assert [path for path in missed if path[0] != "code"] == []
+    seal(out / "manifest.json", {**manifest, "note": None})
+    assert ["its note is not what" in line for line in verify(str(out), 0)] == [True]
 
 
 def other_ids(out):
