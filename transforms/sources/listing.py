@@ -23,7 +23,7 @@ from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import local_version, os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
-from transforms.storage.urls import HUB, is_web, lists_at_once, open_url, store_errors, walk_folder
+from transforms.storage.urls import HUB, is_web, lists_at_once, open_url, store_errors, walk_folder, without_cache
 
 logger = module_logger(__name__)
 
@@ -197,6 +197,7 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
     """
     listing = Listing()
     for index, source in enumerate(sources):
+        source = without_cache(source)
         for scheme in _LOCAL_SCHEMES:
             source = source.removeprefix(scheme)
         if is_remote(source):
@@ -411,7 +412,7 @@ def _location(source: str, path: str, root: str) -> str:
     system together with the one in which the archive is (`zip://*.cpp::s3://bucket/a.zip`).
     """
     url, *archive = split_chain(source)
-    url, path = url.rstrip("/"), path.rstrip("/")
+    url, path = url if url.endswith("://") else url.rstrip("/"), path.rstrip("/")
     before = url.removesuffix(path) if url.endswith(path) else f"{url.partition('://')[0]}://"
     return "::".join([f"{before}{root}", *archive])
 
@@ -424,6 +425,7 @@ def check_source(source: str) -> None:
         StoreError: If the store fails, or refuses the credentials.
     """
     with store_errors(source):
+        source = without_cache(source)
         system, path = open_url(source)
         if is_glob(source):
             system.exists(split_glob(path)[0].rstrip("/"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,6 +21,9 @@ OBJECTS: dict[str, Callable[[], Objects]] = {"s3": S3Objects, "gs": GcsObjects}
 
 HUB = "hf"
 """The scheme of the Hugging Face Hub, which can be read, not written."""
+
+_CACHES = re.compile(r"(?:(?:simplecache|filecache|blockcache|cached)(?:://)?::)*")
+"""File systems of fsspec that keep a copy of what they read."""
 
 _LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "requests")
 """The packages whose exceptions are failures of a store."""
@@ -90,6 +94,16 @@ def _url_to_fs(url: str) -> tuple[Any, Any]:
 
     found: tuple[Any, Any] = url_to_fs(url)
     return found
+
+
+def without_cache(url: str) -> str:
+    """Return a URL without the caches before it: a run reads a source once, and their paths would have its password.
+
+    Example:
+        >>> without_cache("simplecache::https://host/a"), without_cache("zip://a::simplecache::https://host/a.zip")
+        ('https://host/a', 'zip://a::simplecache::https://host/a.zip')
+    """
+    return _CACHES.sub("", url, count=1)
 
 
 def is_web(url: str) -> bool:

@@ -408,3 +408,15 @@ def test_links_may_begin_with_a_dot_and_none_lead_out(run, folder, tmp_path):
     expected = made(run, folder, tmp_path / "local")
     with served(Dotted, folder.parent) as place:
         assert made(run, f"{place}/numpy", tmp_path / "web") == expected
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library, about how one signs in
+@pytest.mark.parametrize(
+    "source",
+    ["simplecache::{}/numpy/", "filecache://::{}/numpy/**", "tar://numpy::{}/numpy.tar", "tar://::{}/numpy.tar"],
+)
+def test_a_chain_is_its_folder_and_its_password_stays_here(run, folder, url, tmp_path, source):
+    place = url.replace("http://", "http://me:5ecret@")
+    assert made(run, source.format(place), tmp_path / "out")[1] == made(run, folder, tmp_path / "local")[1]
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not [path for path in files if b"5ecret" in path.read_bytes()]

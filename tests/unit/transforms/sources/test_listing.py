@@ -228,6 +228,7 @@ def test_an_archive_is_listed_like_a_folder(tmp_path: Path, kind: str) -> None:
         ("github://org:repo@main", "", "", "github://org:repo@main"),
         ("memory://folder", "/folder", "/folder", "memory://folder"),
         ("http://host/a/b.tar", "http://host/a/b.tar", "http://host/a", "http://host/a"),
+        ("tar://::https://host/a.tar", "", "", "tar://::https://host/a.tar"),
         ("zip://src/*.cpp::s3://bucket/a.zip", "src/*.cpp", "src", "zip://src::s3://bucket/a.zip"),
     ],
 )
