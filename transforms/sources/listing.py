@@ -333,14 +333,11 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     if is_glob(source):
         folder, pattern = split_glob(path)
         root = folder.rstrip("/")
-        found = _find_matching(system, path) if lists_at_once(system) else _walk(system, root, Glob(pattern))
+        found = _find(system, root, Glob(pattern))
     else:
         described = _describe(system, path if is_page(source) else root, source)
         is_file = described["type"] == "file" and not is_page(str(described.get("url", "")))
-        if is_file:
-            found = {root: described}
-        else:
-            found = system.find(root, detail=True) if lists_at_once(system) else _walk(system, root)
+        found = {root: described} if is_file else _find(system, root)
         root = root.rpartition("/")[0] if is_file else root
     name = _root_name(root).partition("@")[0] if source.startswith(f"{HUB}://") else _root_name(root)
     listing.roots.append(Root(location=_location(source, path, root), name=name, is_file=is_file))
@@ -367,25 +364,22 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     listing.hidden.extend(sorted(hidden))
 
 
-def _find_matching(system: Any, pattern: str) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - fsspec has no annotations
-    """Return the files of a store that a pattern matches, and those of the folders that it matches."""
-    found: dict[str, dict[str, Any]] = system.glob(pattern, detail=True)
-    for folder in [name for name, info in found.items() if info["type"] == "directory"]:
-        found.update(system.find(folder, detail=True))
-    return found
+def _find(system: Any, root: str, pattern: Glob | None = None) -> dict[str, dict[str, Any]]:  # noqa: ANN401
+    """Return the files below a folder: all, or those that a pattern matches and those in folders that it matches.
 
-
-def _walk(system: Any, root: str, pattern: Glob | None = None) -> dict[str, dict[str, Any]]:  # noqa: ANN401
-    """Return the files below a folder: all, or those that a pattern matches and those in folders that it matches."""
+    No `glob` of fsspec is asked: it takes a folder that it cannot list for an empty one.
+    """
 
     def enters(folder: str) -> bool:
         return pattern is None or pattern.takes(folder) or pattern.may_hold(folder)
 
     try:
-        found = list(walk_folder(system, root, enters))
+        found = system.find(root, detail=True) if lists_at_once(system) else dict(walk_folder(system, root, enters))
     except FileNotFoundError:
         return {}
-    return {name: info for name, info in found if pattern is None or pattern.takes(name[len(root) :].lstrip("/"))}
+    return {
+        name: info for name, info in found.items() if pattern is None or pattern.takes(name[len(root) :].strip("/"))
+    }
 
 
 def _size(name: str, known: Mapping[str, Any]) -> int:

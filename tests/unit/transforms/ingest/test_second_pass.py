@@ -25,6 +25,7 @@ from tests.stores import new_prefix
 from transforms.ingest import document_shards, fingerprints, input_units
 from transforms.ingest.fingerprints import find_digest
 from transforms.ingest.second_pass import WriteSettings, ingest_unit
+from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_batches
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
@@ -332,8 +333,11 @@ def test_an_object_store_is_read_like_a_folder(
     system.pipe(f"{folder}/z.zip", archives.zip([("z.cpp", b"int z;")]))
     try:
         result = run_ingest([url], OutputFolder(tmp_path / "out"), IngestOptions(max_document_bytes=1_000))
+        listings = [list_inputs([f"{url}/{pattern}"], IngestOptions()) for pattern in ("*/a*", "p*", "**/*.zip")]
     finally:
         system.rm(folder, recursive=True)
+    matching = [[item.path for item in listing.inputs] for listing in listings]
+    assert matching == [["p/a::b#1.cpp"], ["p/a::b#1.cpp", "p/big.cpp", "p/empty.cpp"], ["z.zip"]]
     tarred = {f"t.tar.gz/{name}": content for name, content in entries}
     assert result.contents == {"p/a::b#1.cpp": b"int a;", "z.zip/z.cpp": b"int z;", **tarred}
     assert result.rejects == [("p/big.cpp", "filtered", "size"), ("p/empty.cpp", "empty", "")]
