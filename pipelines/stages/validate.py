@@ -179,9 +179,10 @@ def _publish_receipt(
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
     made = {output.path for receipt in build_receipts(session) for output in receipt.outputs}
-    if session.config.tokenizer is not None:  # every file of it but these has been compared with the given one
+    is_given = session.config.tokenizer is not None
+    if is_given:  # every file of it but these has been compared with the given one
         made |= files.keys() - {f"tokenizer/{name}" for name in LOCKS}
-    _check_tokenizer_files(out, files, made)
+    _check_tokenizer_files(out, files, made, is_given=is_given)
     options = recorded_options(session.config.options, out)
     facts = RunFacts(
         documents=documents,
@@ -214,27 +215,28 @@ def _publish_receipt(
         session.reporter.note(line)
 
 
-def _check_tokenizer_files(out: OutputFolder, files: dict[str, str], made: set[str]) -> None:
+def _check_tokenizer_files(out: OutputFolder, files: dict[str, str], made: set[str], *, is_given: bool) -> None:
     """Compare the files beside a tokenizer that no unit receipt and no manifest names with the receipt to be replaced.
 
-    Whatever changes them on purpose removes that receipt first.
+    Whatever changes or removes them on purpose removes that receipt first.
 
     Raises:
-        IntegrityError: Naming the first that was changed.
+        IntegrityError: Naming the first that was changed, or is gone.
     """
     for name, recorded in recorded_files(out).items():
-        if (
-            name.startswith("tokenizer/")
-            and name in files
-            and name not in made
-            and not is_unit_receipt(name, Stage.BUILD)
-        ):
+        if not name.startswith("tokenizer/") or name in made or is_unit_receipt(name, Stage.BUILD):
+            continue
+        found = None
+        if name in files:
             found = out.hash(name)
-            if found != recorded:
-                raise IntegrityError(
-                    f"{out.where(name)}: its SHA-256 is {found}, the receipt of the run says {recorded}, and nothing "
-                    "else says what it was; restore it, or copy the tokenizer again with --tokenizer DIR"
-                )
+        elif is_given or out.exists(name):
+            continue  # the given one has none; or it is no part of a tokenizer, and earlier versions took it
+        if found != recorded:
+            problem = "it is missing" if found is None else f"its SHA-256 is {found}"
+            raise IntegrityError(
+                f"{out.where(name)}: {problem}, the receipt of the run says {recorded}, and nothing else says what it "
+                "was; restore it, or copy the tokenizer again with --tokenizer DIR"
+            )
 
 
 def _check_listed(out: OutputFolder, listed: Collection[str], manifest: dict[str, Any]) -> None:

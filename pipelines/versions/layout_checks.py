@@ -98,6 +98,7 @@ _OPTION_OF: dict[str, str] = {
 
 _TABLES = (Kind.PARQUET, Kind.JSONL, Kind.TEXT)
 _OFF = {"sample": 1.0}
+_OF_ARCHIVES = (Dead.NOT_AN_ARCHIVE, Dead.EXPANSION)
 _FORMAT = str(DATA_FORMAT_VERSION).encode()
 
 
@@ -134,6 +135,8 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
     for name, table, known in found:
         if unknown := sorted(table.keys() - known):
             yield f"{where}: {name} has the key {unknown[0]!r}, which no run writes"
+    if None in receipt["tokenizer"].values() or receipt["tokenizer"].get("kept", True) is not True:
+        yield f"{where}: its tokenizer has values that no run writes"
     paths = [line["path"] for line in receipt["dataset"]["shards"]]
     if paths != sorted(paths):
         yield f"{where}: its shards are not in the order of their paths"
@@ -266,7 +269,7 @@ def check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[
             yield f"{run.out.where(name)}: by the options nothing is {kind['column']} for the reason {kind['reason']!r}"
     columns: list[list[Any]] = [rows.column(key).to_pylist() for key in ("column", "reason", "path", "num_bytes")]
     for column, reason, path, num_bytes in zip(*columns, strict=True):
-        if column != Column.DEAD and (wrong := _denies(reason or column, path, num_bytes, options)):
+        if wrong := _denies(reason or column, path, num_bytes, options, is_dead=column == Column.DEAD):
             yield f"{run.out.where(name)}: {path} is {f'{column} {reason}'.rstrip()}, and {wrong}"
             break
 
@@ -285,9 +288,12 @@ def _check_withdrawn(run: RunUnits, name: str, withdrawals: Withdrawals | None) 
         yield f"{run.out.where(name)}: {rows.column('path')[row]} is withdrawn, and {WITHDRAWN} does not name it"
 
 
-def _denies(reason: str, path: str, num_bytes: int, options: IngestOptions) -> str:
+def _denies(reason: str, path: str, num_bytes: int, options: IngestOptions, *, is_dead: bool) -> str:
     """Return how path or size of a reject deny the reason for it, which is that of the first filter that drops it."""
     is_named = not (options.readers or options.document_separator or _is_in_table(path))
+    if is_dead:
+        is_loose = is_named and kind_of(path) is Kind.FILE
+        return "is neither an archive nor a table" if is_loose and reason in _OF_ARCHIVES else ""
     is_taken = not is_named or accepts_extension(path, options)
     if reason == Filtered.EXTENSION:
         return "has an extension that the options accept" if is_named and is_taken else ""

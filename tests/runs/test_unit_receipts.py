@@ -316,6 +316,9 @@ def test_a_file_beside_a_tokenizer_that_was_given_is_compared_before_the_receipt
     done = cppmill("run", sources, "--out", out, "--vocab-size", 8192, check=False)
     assert done.returncode == 1
     assert "tokenizer/vocab.tsv: its SHA-256" in done.stderr.replace("\n", "")
+    table.unlink()
+    done = cppmill("run", sources, "--out", out, "--vocab-size", 8192, check=False)
+    assert (done.returncode, "tokenizer/vocab.tsv: it is missing" in done.stderr.replace("\n", "")) == (1, True)
     cppmill("run", sources, "--out", out, "--tokenizer", other_tokenizer)
     cppmill("verify", out)
 

@@ -346,6 +346,11 @@ def corpus_counts(receipts: Sequence[UnitReceipt], ingest: Mapping[str, Any]) ->
     return sum_counts((receipt.totals for receipt in receipts), ingest)
 
 
+def said_counts(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a receipt says beside documents and bytes of its corpus; only runs with some options say anything."""
+    return {name: receipt["corpus"][name] for name in (ALTERED, REDACTED, LICENSES) if name in receipt["corpus"]}
+
+
 def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:
     """Return how often the text of each control token occurs in the documents of token shards."""
     totals = Counter[str]()

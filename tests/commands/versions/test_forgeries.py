@@ -287,6 +287,10 @@ OF_THIS_VERSION = {
     ),
     "word partitions": (options(scan={"word_partitions": 17}), "the options of the scan give 17"),
     "a key of the receipt": (receipt(corpus={"note": 1}), "corpus has the key 'note'"),
+    "a count of an option that is off": (receipt(corpus={"altered": 0}), "it says corpus altered 0"),
+    "licences that were not looked for": (receipt(corpus={"licenses": {"MIT": 5}}), "it says corpus licenses"),
+    "nothing as a vocabulary": (receipt(tokenizer={"vocabulary": None}), "its tokenizer has values that no run writes"),
+    "a tokenizer that is not kept": (receipt(tokenizer={"kept": False}), "its tokenizer has values that no run"),
     "a key of a proof": (unit("proofs", lambda value: value["totals"].update(note=1)), "it has the key 'note'"),
     "a column": (more_columns, "the column 'author' is not of this table there"),
     "a decision": (
@@ -638,6 +642,8 @@ FALSE_REJECTS = {
     "binary": ({"reason": "binary", "path": "x/a.txt"}, "has an extension that the options do not accept"),
     "too large": ({"reason": "binary", "num_bytes": 1 << 27}, "has 134217728 bytes, of which the options allow"),
     "extension": ({"reason": "extension"}, "has an extension that the options accept"),
+    "no archive": ({"column": "dead", "reason": "not_an_archive"}, "is neither an archive nor a table"),
+    "a bomb": ({"column": "dead", "reason": "expansion"}, "is neither an archive nor a table"),
     "sample": ({"reason": "sample"}, "is in the sample that the options take"),
     "empty": ({"column": "empty"}, "has 5 bytes"),
     "not empty": ({"reason": "binary", "num_bytes": 0}, "has 0 bytes"),
@@ -686,6 +692,8 @@ def test_a_reject_whose_path_or_size_deny_its_reason_is_found(rejects, name):
         {"column": "duplicate", "detail": "a" * 64},
         {**NEAR, "detail": f"1.00 like {'a' * 64}", "num_bytes": 9},
         {"column": "dead", "reason": "corrupt", "path": "x.tar"},
+        {"column": "dead", "reason": "expansion", "path": "x.zip", "num_bytes": 0},
+        {"column": "dead", "reason": "truncated"},
     ],
     ids=str,
 )

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cppmill_core.manifests import parse_unique_json
 
-from schemas.digests import same_json
+from schemas.digests import differing_keys, same_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import FILE_DIGEST
@@ -29,7 +29,7 @@ from transforms.records.croissant import CROISSANT, Publication, make_croissant
 from transforms.records.exclusion import EXCLUSION, check_withdrawn, describe_exclusion
 from transforms.records.in_toto import PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB
-from transforms.records.receipts import RECEIPT, SIGNATURE, find_receipt, named_files
+from transforms.records.receipts import RECEIPT, SIGNATURE, find_receipt, named_files, said_counts
 from transforms.records.record import MALFORMED, check_record, malformed
 from transforms.records.checks.shard_proofs import Claim, Reading, prove_shards
 from transforms.records.checks.unit_checks import RunUnits
@@ -132,10 +132,9 @@ def _check_counts(run: RunUnits) -> Iterator[str]:
                 yield f"{run.out.where(name)}: by the options it lacks {', '.join(lacking)}"
                 return
             counts = sum_counts([counts, count_kept(table.read(columns, use_threads=False), ingest)], ingest)
-    for name, number in counts.items():
-        said = receipt["corpus"].get(name)
-        if not same_json(number, said):
-            yield f"{run.out.where(RECEIPT)}: it says corpus {name} {said}, the documents give {number}"
+    said = said_counts(receipt)
+    for name in differing_keys(counts, said):
+        yield f"{run.out.where(RECEIPT)}: it says corpus {name} {said.get(name)}, the documents give {counts.get(name)}"
 
 
 def _check_exclusion(run: RunUnits) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import cppmill_core
 from cppmill_core.platforms import parse_platform_vocab
 
-from schemas.digests import same_json
+from schemas.digests import differing_keys, same_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.resources import raise_own_limit
@@ -28,6 +28,7 @@ from transforms.records.receipts import (
     find_contradictions,
     find_receipt,
     named_files,
+    said_counts,
 )
 from transforms.records.record import MALFORMED, check_files, check_record, malformed
 from transforms.records.checks.shard_proofs import Claim, Reading, prove_shards
@@ -143,10 +144,9 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
             f"{out.where(RECEIPT)}: its ledger is {json.dumps(receipt['ledger'])}, the unit receipts sum to "
             f"{json.dumps(total)}"
         )
-    for name, number in corpus_counts(units.by_stage[Stage.INGEST], receipt["configs"]["ingest"]).items():
-        said = receipt["corpus"].get(name)
-        if not same_json(number, said):
-            yield f"{out.where(RECEIPT)}: it says corpus {name} {said}, the unit receipts sum to {number}"
+    counts, said = corpus_counts(units.by_stage[Stage.INGEST], receipt["configs"]["ingest"]), said_counts(receipt)
+    for name in differing_keys(counts, said):
+        yield f"{out.where(RECEIPT)}: it says corpus {name} {said.get(name)}, the unit receipts sum to {counts.get(name)}"
 
 
 def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:

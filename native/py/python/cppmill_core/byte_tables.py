@@ -24,6 +24,7 @@ import importlib
 import io
 import math
 import os
+import tokenize
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,10 @@ EXACT = "exact"
 DUMMY_PREFIX = "dummy-prefix"
 
 _ARRAYS = {"base_bytes": np.int16, "has_leading_space": np.bool_, "is_boundary": np.bool_}
+_MALFORMED = (
+    *(ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, SyntaxError),
+    *(zipfile.BadZipFile, tokenize.TokenError),  # numpy reads headers as Python
+)
 _MAX_TOKEN_BYTES = int(np.iinfo(np.int16).max)
 
 
@@ -240,7 +245,7 @@ class ByteTables:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 found = {name: file[name] for name in (*_ARRAYS, "format", "tokenizer", "convention")}
             tables = cls._checked(found)
-        except (ValueError, KeyError, TypeError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+        except _MALFORMED as error:
             raise CorruptDataError(f"{path}: not byte tables of format {FORMAT} ({error}); write them again") from error
         digest = tokenizer if isinstance(tokenizer, str) or tokenizer is None else tokenizer.digest
         if digest is not None and digest != tables.tokenizer:
