@@ -7,6 +7,7 @@ import io
 import math
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -338,6 +339,19 @@ class TestFiles:
     def test_one_array_is_refused(self, tmp_path: Path) -> None:
         with (tmp_path / "a.npz").open("wb") as file:
             np.save(file, np.zeros(3))
+        with pytest.raises(cppmill_core.CorruptDataError, match="not byte tables"):
+            ByteTables.load(tmp_path / "a.npz")
+
+    @pytest.mark.parametrize(("text", "other"), [(b"), }", b" , }"), (b"'shape'", b"\"shape'")], ids=str)
+    def test_a_header_that_is_no_python_is_refused(
+        self, tables: ByteTables, tmp_path: Path, text: bytes, other: bytes
+    ) -> None:
+        tables.save(tmp_path / "a.npz")
+        with zipfile.ZipFile(tmp_path / "a.npz") as file:
+            members = {name: file.read(name).replace(text, other, 1) for name in file.namelist()}
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as file:
+            for name, data in members.items():
+                file.writestr(name, data)
         with pytest.raises(cppmill_core.CorruptDataError, match="not byte tables"):
             ByteTables.load(tmp_path / "a.npz")
 
