@@ -23,7 +23,15 @@ from pipelines.stages.given import open_given
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run, to_skip
 from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import Session, open_session
-from pipelines.stages.standing import KEPT, build_receipts, check_standing, has_tokenizer, keeps_any, keeps_tokenizer
+from pipelines.stages.standing import (
+    KEPT,
+    build_receipts,
+    check_intact,
+    check_standing,
+    has_tokenizer,
+    keeps_any,
+    keeps_tokenizer,
+)
 from pipelines.stages.vocabulary import vocabulary_key
 from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError
@@ -52,6 +60,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
     with open_session(config, reporter) as session:
         check_standing(session)
         if keeps_any(session) and not build_receipts(session):
+            check_intact(session)
             session.reporter.note(f"build: {KEPT}")
             return
         work(session, session.current(Stage.SCAN))

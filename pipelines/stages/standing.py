@@ -28,6 +28,7 @@ KEPT = "the tokenizer in OUT is kept; --rebuild-tokenizer builds another"
 """Why a run does not scan or build."""
 
 _FOLDER = RECEIPT_FOLDERS[Stage.BUILD]
+_MANIFEST = f"{_FOLDER}/{MANIFEST}"
 _REBUILD = "or --rebuild-tokenizer, which moves learned ids"
 
 
@@ -43,7 +44,7 @@ def keeps_tokenizer(session: Session, unit: Unit) -> bool:
     check_standing(session)
     if not keeps_any(session) or _has_run(session, unit):
         return False
-    _check_intact(session)
+    check_intact(session)
     return True
 
 
@@ -70,8 +71,9 @@ def has_tokenizer(session: Session) -> bool:
 
 
 def keeps_any(session: Session) -> bool:
-    """Return whether a run keeps whatever tokenizer OUT has: there is one, and no rebuild is asked for."""
-    return has_tokenizer(session) and not session.config.rebuild_tokenizer
+    """Return whether a run keeps whatever tokenizer OUT has, or lost: there is one, and no rebuild is asked for."""
+    is_there = has_tokenizer(session) or session.out.is_recorded(_MANIFEST)
+    return is_there and not session.config.rebuild_tokenizer
 
 
 def build_receipts(session: Session) -> list[UnitReceipt]:
@@ -91,7 +93,7 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
                 raise IntegrityError(f"{session.out.where(name)}: missing, and {RECEIPT} names it")
     except IntegrityError as error:
         raise IntegrityError(f"{error}; restore the file, {_REBUILD}") from error
-    manifest = (f"{_FOLDER}/{MANIFEST}", manifest_digest(session.out)) if len(found) > 1 else None
+    manifest = (_MANIFEST, manifest_digest(session.out)) if len(found) > 1 else None
     made = [receipt for receipt in found if manifest in {(file.path, file.sha256) for file in receipt.outputs}]
     return made or found
 
@@ -181,15 +183,18 @@ def _shown(value: object) -> str:
     return "none" if value is None else value if isinstance(value, str) else show(value)
 
 
-def _check_intact(session: Session) -> None:
+def check_intact(session: Session) -> None:
     """Check the files of the tokenizer and the counts that it was built from.
 
     Raises:
         IntegrityError: Naming the first that is missing or damaged.
     """
     out = session.out
+    if not has_tokenizer(session):
+        raise IntegrityError(f"{out.where(_MANIFEST)}: missing, and {RECEIPT} names it; restore it, {_REBUILD}")
     manifest = read_manifest(out)
     expected = {f"{_FOLDER}/{name}": sha256 for name, sha256 in manifest["files"].items()}
+    expected |= {output.path: output.sha256 for receipt in build_receipts(session) for output in receipt.outputs}
     if build_receipts(session):
         try:
             receipts = session.current(Stage.SCAN, advice="")

@@ -153,11 +153,24 @@ def test_stage_by_stage_ends_with_the_receipt_of_a_run(grown, cppmill, tmp_path)
     assert other.tree() == grown.tree()
 
 
-def test_a_damaged_tokenizer_is_not_kept(grown, cppmill):
-    path = grown.out / "tokenizer/tokenizer.json"
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.tsv", "findings.md"])
+def test_a_damaged_tokenizer_is_not_kept(grown, cppmill, name):
+    path = grown.out / "tokenizer" / name
     path.write_bytes(path.read_bytes() + b"\n")
     done = cppmill(*grown.command, check=False)
     assert done.returncode == 1
     assert f"{path}: missing or damaged" in done.stderr
     cppmill(*grown.command, "--rebuild-tokenizer")
     assert cppmill("verify", grown.out).returncode == 0
+
+
+def test_no_other_tokenizer_is_built_in_the_place_of_one_that_lost_its_manifest(grown, run, cppmill, tmp_path):
+    given = ["run", run.sources / "numpy", "--out", tmp_path / "given"]
+    cppmill(*given, "--tokenizer", run.out / "tokenizer")
+    for out, command in ((grown.out, grown.command), (tmp_path / "given", given)):
+        (out / "tokenizer/manifest.json").unlink()
+        done = cppmill(*command, check=False)
+        said = done.stderr.replace("\n", "")
+        assert (done.returncode, "tokenizer/manifest.json: missing, and receipt.json names it" in said) == (1, True), (
+            said
+        )
