@@ -49,7 +49,9 @@ def keeps_tokenizer(session: Session, unit: Unit) -> bool:
 
 
 def _has_run(session: Session, unit: Unit) -> bool:
-    """Return whether a unit has led to the tokenizer in OUT; its receipt may be lost."""
+    """Return whether a unit has led to the tokenizer in OUT; its receipt may be lost, or the tokenizer."""
+    if not has_tokenizer(session):
+        return session.out.is_recorded(unit.receipt_path)
     return session.out.exists(unit.receipt_path) or (bool(build_receipts(session)) and session.has_run(unit))
 
 
