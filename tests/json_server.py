@@ -21,7 +21,7 @@ class JsonServer:
     def __init__(self, answer: Answer) -> None:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(answer))
         self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def __enter__(self) -> Self:
         return self

@@ -52,7 +52,7 @@ def source(run, tmp_path):
     (tmp_path / "served" / "a.h").write_text("int a;\n")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Held, directory=tmp_path / "served")) as server:
         Held.go_on.clear()
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         Held.go_on.set()
         server.shutdown()
@@ -85,7 +85,7 @@ def test_page_and_status_are_served_to_this_machine_until_ctrl_c(copied_run, ser
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "localhost:8000", "127.0.0.1:1"])
 def test_this_machine_may_ask_by_either_name_and_at_port_80_without_a_port(tmp_path, host):
     with StatusServer(str(tmp_path)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         assert str(tmp_path) in get(server.url, Host=host)[1]
         server.shutdown()
 
@@ -93,7 +93,7 @@ def test_this_machine_may_ask_by_either_name_and_at_port_80_without_a_port(tmp_p
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "me@localhost:80", "localhost.", ""])
 def test_a_page_of_another_host_is_refused(tmp_path, host):
     with StatusServer(str(tmp_path)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         with pytest.raises(urllib.error.HTTPError) as refused:
             get(server.url, Host=host)
         server.shutdown()
@@ -114,7 +114,7 @@ def test_a_folder_whose_name_is_a_script_is_text(tmp_path):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_browser_shows_it_in_silence_and_renews_it(copied_run, browser, scheme):
     with StatusServer(str(copied_run.out)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         page, said, asked = browser.new_page(color_scheme=scheme, viewport={"width": 400, "height": 900}), [], []
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -137,7 +137,7 @@ def test_a_browser_follows_a_run_while_it_works(run, source, browser, processes,
     out, said = tmp_path / "out", []
     words = ("run", source, "--out", out, "--tokenizer", run.out / "tokenizer", "--quiet")
     with StatusServer(str(out)) as server, processes.command(*words) as process:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         page = browser.new_page()
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(server.url)
@@ -156,7 +156,7 @@ def test_a_browser_follows_a_run_while_it_works(run, source, browser, processes,
 
 def test_a_browser_that_goes_away_leaves_no_traceback(tmp_path, capfd):
     with StatusServer(str(tmp_path)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         for _ in range(10):
             client = socket.create_connection(server.server_address)
             client.sendall(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n" * 99)

@@ -59,7 +59,7 @@ def folder(run, tmp_path):
 @contextmanager
 def served(handler, folder):
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=folder)) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

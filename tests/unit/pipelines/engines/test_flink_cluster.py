@@ -51,7 +51,7 @@ def serve(found):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield FlinkCluster(f"http://127.0.0.1:{server.server_port}"), changed
         server.shutdown()

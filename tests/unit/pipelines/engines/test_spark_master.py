@@ -32,7 +32,7 @@ def serve(*workers, status="ALIVE", url=None, version="3.5.0"):
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         address = f"127.0.0.1:{server.server_port}"
         master = SparkMaster(f"spark://{address}", f"http://{address}")
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield master
         server.shutdown()
