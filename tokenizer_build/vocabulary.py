@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -149,8 +149,25 @@ def _parse_band_files(directory: Path, contents: Iterable[tuple[Path, bytes]]) -
 
 
 def band_file_paths(directory: Path) -> list[Path]:
-    """Return the `*.toml` files of a vocabulary folder and its subfolders, sorted by file name."""
-    return sorted(directory.rglob("*.toml"), key=lambda path: (path.name, path))
+    """Return the `*.toml` files of a vocabulary folder and its subfolders, sorted by file name.
+
+    Raises:
+        VocabularyConfigError: If a link leads to a folder with more of them.
+        OSError: If a folder cannot be listed.
+    """
+    return sorted(_walk_band_files(directory), key=lambda path: (path.name, path))
+
+
+def _walk_band_files(directory: Path) -> Iterator[Path]:
+    """Yield what is named `*.toml` in a folder and its subfolders; `rglob` leaves out what it cannot list."""
+    for path in directory.iterdir() if directory.is_dir() else ():
+        if path.name.endswith(".toml"):
+            yield path
+        elif path.is_symlink():
+            if any(path.rglob("*.toml")):
+                raise VocabularyConfigError(f"{path}: a link to a folder of *.toml files; put the folder itself there")
+        elif path.is_dir():
+            yield from _walk_band_files(path)
 
 
 def nearest(value: str, known: Iterable[str]) -> str:

@@ -129,6 +129,19 @@ def test_subfolders_are_read_and_do_not_change_the_order(tmp_path: Path) -> None
     assert list(read_band_files(tmp_path)) == ["z/a.toml", "b.toml", "a/c.toml"]
 
 
+def test_a_linked_folder_is_refused_if_it_has_files_of_a_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "below").mkdir(parents=True)
+    vocabulary = tmp_path / "vocabulary"
+    vocabulary.mkdir()
+    (vocabulary / "a.toml").write_text(GOOD)
+    (vocabulary / "broken").symlink_to("nowhere")
+    (vocabulary / "linked").symlink_to(tmp_path / "elsewhere")
+    assert list(read_band_files(vocabulary)) == ["a.toml"]
+    (tmp_path / "elsewhere" / "below" / "b.toml").write_text(GOOD)
+    with pytest.raises(VocabularyConfigError, match="vocabulary/linked: a link to a folder"):
+        read_band_files(vocabulary)
+
+
 def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
     for name in ("z/a.toml", "b/a.toml"):
         (tmp_path / name).parent.mkdir()
