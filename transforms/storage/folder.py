@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file
-from schemas.errors import ConfigError, IntegrityError
+from schemas.errors import ConfigError, IntegrityError, ResourceError
 from schemas.passwords import NO_PASSWORD, has_password, redacted
 from schemas.places import is_remote
-from schemas.resources import naming_file
+from schemas.resources import find_refusal, naming_file
 from schemas.units import (
     APART,
     RECEIPT_FOLDERS,
@@ -58,6 +58,10 @@ def _digest_of(entries: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
+_GENERATOR_FAILED = " Detail: Python exception: Traceback"
+"""With what Arrow begins the traceback of a generator that it reads."""
+
+
 class UnsealedError(IntegrityError):
     """A unit receipt of an older version that nothing vouches for: its unit is run again, and nothing is wrong."""
 
@@ -68,6 +72,7 @@ def naming_damage(where: str) -> Iterator[None]:
 
     Raises:
         IntegrityError: Naming it.
+        ResourceError: If the machine refused something to a generator that Arrow reads.
     """
     try:
         yield
@@ -75,7 +80,9 @@ def naming_damage(where: str) -> Iterator[None]:
         # Those of the operating system have a number, Arrow's own have none.
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             raise
-        reason = " ".join(str(error).split())
+        if refusal := find_refusal(str(error)):
+            raise ResourceError(refusal) from error
+        reason = " ".join(str(error).partition(_GENERATOR_FAILED)[0].split())
         raise IntegrityError(f"{where}: damaged ({reason}); restore it, or remove it and run again") from error
 
 

@@ -1,5 +1,7 @@
 """Word counts in files: what goes in comes out, summed, however it was cut into files, batches and partitions."""
 
+import errno
+import os
 from collections import Counter
 from itertools import pairwise
 
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 
 import transforms.scan.words
 import transforms.units.sorted_runs
-from schemas.errors import IntegrityError
+from schemas.errors import IntegrityError, ResourceError
 from schemas.tables import PARTITIONED_WORDS, WORDS
 from transforms.scan.words import WordRun, find_runs, merge_words, write_partitions, write_words
+from transforms.storage.folder import naming_damage
 from transforms.units.batches import fixed_row_groups
 
 COUNTS = st.dictionaries(st.binary(max_size=4), st.integers(1, 2**40), max_size=12)
@@ -112,3 +115,19 @@ def test_a_file_without_partitions_is_refused_by_name(tmp_path):
         pytest.raises(IntegrityError, match="words: row group 0 has no statistics of its partition"),
     ):
         find_runs(file, where="words")
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "said"),
+    [
+        (errno.EMFILE, ResourceError, r"^no more files can be open at once \(ulimit -n: \S+\); "),
+        (errno.ENOENT, IntegrityError, r"^parts: damaged \(run 0: [^\n]*\[Errno 2\] [^\n]*\); restore it"),
+    ],
+)
+def test_what_fails_within_a_run_is_one_line(tmp_path, number, error, said):
+    def fails():
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(error, match=said) as raised, naming_damage("parts"):
+        merge_words([WordRun(open_file=fails, row_groups=(0,))], tmp_path / "out.parquet")
+    assert "Traceback" not in str(raised.value)
