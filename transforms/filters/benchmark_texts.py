@@ -44,12 +44,15 @@ def read_texts(place: str) -> Iterator[BenchmarkText]:
         place: A file, a folder, a glob, or an fsspec URL of these.
 
     Raises:
-        ConfigError: If it does not exist or something in it cannot be read.
+        ConfigError: If it does not exist, or something in it is a link or cannot be read.
     """
     try:
         listing = list_inputs([os.path.expanduser(place)], _READ)  # noqa: PTH111 - a URL is not a path
     except ConfigError as error:
         raise ConfigError(f"ingest.decontaminate: {error}") from error
+    if listing.links:
+        name = display_path(listing.links[0])
+        raise ConfigError(f"ingest.decontaminate: {place}: {name} is a link, which is not read; copy what it leads to")
     (root,) = listing.roots
     for item in listing.inputs:
         name = display_path(item.path if root.is_file else f"{root.name}/{item.path}")

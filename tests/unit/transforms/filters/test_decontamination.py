@@ -164,6 +164,15 @@ def test_a_benchmark_that_cannot_be_read_is_refused(name: str, content: bytes, s
     assert said in str(caught.value)
 
 
+def test_a_link_in_a_benchmark_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    (tmp_path / "blob").write_bytes(CODE)
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "a.cpp").write_bytes(FUNCTION)
+    (tmp_path / "bench" / "b.cpp").symlink_to(tmp_path / "blob")
+    with pytest.raises(ConfigError, match=r"bench: b\.cpp is a link, which is not read; copy what it leads to"):
+        read(asked(tmp_path / "bench"))
+
+
 def test_a_line_of_any_length_is_read(filter_by: Callable[..., ContentFilter]) -> None:
     words = [b"word%d" % number for number in range(300_000)]
     content_filter = filter_by("long.txt", b" ".join(words))
