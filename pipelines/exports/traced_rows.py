@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -44,10 +45,12 @@ class TracedRows:
         if self.manifest is None:
             self.receipt = read_receipt(self.out, argument="--data")
             files, source = self.receipt["dataset"]["shards"], self.out
+            self._receipts: dict[str, str] = {}
         else:
             files, source = self.manifest["files"], _run_of(data, self.manifest, run)
             self.receipt = read_receipt(source, argument="--run")
             _check_run(self.manifest, self.receipt, run)
+            self._receipts = {current_path(unit): digest for unit, digest in self.manifest["receipts"].items()}
         self._digests = {file["path"]: file["sha256"] for file in files}
         self.groups = [(name, *group) for name in sorted(self._digests) for group in self._row_groups(name)]
         self._documents = RunDocuments(source, self.receipt)
@@ -112,9 +115,23 @@ class TracedRows:
         """Return the token shards that a file of sequences was made from."""
         if name not in self._inputs:
             unit = current_path(name.replace("/part-", "/_unit-").replace(".parquet", ".json"))
-            receipt = UnitReceipt.from_bytes(self.out.read_receipt_bytes(unit), where=self.out.where(unit))
-            self._inputs[name] = sorted(receipt.inputs)
+            self._inputs[name] = sorted(self._read_unit(unit).inputs)
         return self._inputs[name]
+
+    def _read_unit(self, unit: str) -> UnitReceipt:
+        """Return a unit receipt of the sequences.
+
+        Raises:
+            IntegrityError: If it is missing, or not the one that the manifest names.
+        """
+        where = self.out.where(unit)
+        try:
+            data = self.out.read_receipt_bytes(unit)
+        except FileNotFoundError as error:
+            raise IntegrityError(f"{where}: missing; export again") from error
+        if sha256(data).hexdigest() != self._receipts.get(unit):
+            raise IntegrityError(f"{where}: not the file that {MANIFEST} names; export again")
+        return UnitReceipt.from_bytes(data, where=where)
 
 
 def _run_of(data: str, manifest: Mapping[str, Any], run: str | None) -> OutputFolder:

@@ -171,6 +171,20 @@ def test_sequences_need_their_run(licensed, run, cppmill, tmp_path):
         assert (done.returncode, said in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "change", [lambda unit: unit.write_bytes(unit.read_bytes() + b"\n"), lambda unit: unit.unlink()]
+)
+def test_sequences_are_not_traced_by_other_unit_receipts_than_the_manifest_names(licensed, cppmill, tmp_path, change):
+    data = tmp_path / "made"
+    sequences.run(ExportConfig(run=licensed / "out", out=data, options=SequenceOptions(length=512)), Reporters())
+    for unit in (data / "units" / "sequences").iterdir():
+        change(unit)
+    done = cppmill("trace", "--data", data, "--step", 0, "--run", licensed / "out", check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith(f"error: {data}/units/sequences/_unit-")
+    assert done.stderr.endswith("; export again\n")
+
+
 def test_a_changed_shard_is_found_and_missing_documents_are_told(licensed, cppmill, tmp_path):
     out = shutil.copytree(licensed / "out", tmp_path / "out")
     shutil.rmtree(out / "documents")
