@@ -51,7 +51,7 @@ def read_texts(place: str) -> Iterator[BenchmarkText]:
     except ConfigError as error:
         raise ConfigError(f"ingest.decontaminate: {error}") from error
     if listing.links:
-        name = display_path(listing.links[0])
+        name = display_path(listing.links[0][1])
         raise ConfigError(f"ingest.decontaminate: {place}: {name} is a link, which is not read; copy what it leads to")
     (root,) = listing.roots
     for item in listing.inputs:

@@ -21,6 +21,9 @@ from transforms.sources.license_terms import all_of
 _READING = "1"
 """How licences are found; what was found in another way is looked for again."""
 
+_READING_FOLDERS = "2"
+"""The same for licences of folders: since the first version, links that are licence files count as unknown ones."""
+
 _PACKAGES = ("licenseclassifier", PACKAGE)
 """The libraries that decide; their versions are part of keys."""
 
@@ -129,4 +132,5 @@ def found_licenses_version(find_licenses: FindLicenses) -> str:
             f"ingest.find_licenses = {find_licenses!r} needs {error.name}, which is not installed: "
             "pip install 'cppmill[licenses]'"
         ) from error
-    return ", ".join([_READING, *versions])
+    reading = _READING_FOLDERS if find_licenses == "folders" else _READING
+    return ", ".join([reading, *versions])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import groupby, pairwise
@@ -13,6 +13,7 @@ from typing import Any
 
 from schemas.digests import path_fraction
 from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions
+from schemas.places import is_remote
 from schemas.plugins.entry_points import find_reader
 from schemas.reasons import Filtered
 from schemas.tables import DATA_FORMAT_VERSION, SOURCE_DOC_ID
@@ -21,7 +22,13 @@ from transforms.filters.decontamination import Benchmark
 from transforms.filters.verdicts import filter_versions
 from transforms.filters.withdrawals import Withdrawals
 from transforms.sources.document import accepts_extension, display_path, in_sample
-from transforms.sources.license_files import LICENSE_FILES, license_files_by_folder, nearest_license_files
+from transforms.sources.files import local_target
+from transforms.sources.license_files import (
+    is_license_file,
+    license_files_by_folder,
+    nearest_license_files,
+    unknown_links,
+)
 from transforms.sources.listing import GROUPED, Input, Kind, Listing, Root, extension_of, stem_of
 from transforms.units.chunking import cut
 
@@ -53,14 +60,15 @@ def plan_inputs(
     Loose and text files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself.
     The key of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
     payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
-    number; if licences of folders are looked for, the `license_files` that bear on it as [path, bytes, version] too.
+    number; if licences of folders are looked for, the `license_files` that bear on it as [path, bytes, version] too,
+    and as `license_links` the paths of links among them.
     With withdrawals the key changes with their list, and the payload names the `UNMARKED` one.
     """
     versions = filter_versions(options, benchmark)
     units = list[Unit]()
     for source, group in groupby(listing.inputs, key=lambda item: item.source):
         root, inputs = listing.roots[source], list(group)
-        by_folder = license_files_by_folder(inputs, options) if options.find_licenses == "folders" else {}
+        by_folder, links = _license_files(listing, source, inputs, options)
         parts = [[item] for item in inputs if item.kind not in GROUPED]
         loose = _with_verdicts([item for item in inputs if item.kind == Kind.FILE], options)
         for grouped in (loose, [item for item in inputs if item.kind == Kind.TEXT]):
@@ -68,9 +76,23 @@ def plan_inputs(
             parts.extend(grouped[first:last] for first, last in pairwise([0, *ends]))
         parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
         for index, part in enumerate(parts, start=len(units)):
-            nearest = nearest_license_files(part, by_folder) if by_folder and part[0].kind in GROUPED else []
+            nearest = nearest_license_files(part, by_folder, links) if part[0].kind in GROUPED else {}
             units.append(_unit(root, part, index, options, versions, nearest))
     return units if withdrawals is None else [_marked(unit, withdrawals, options) for unit in units]
+
+
+def _license_files(
+    listing: Listing, source: int, inputs: Sequence[Input], options: IngestOptions
+) -> tuple[dict[str, list[Input]], list[str]]:
+    """Return the licence files of a source by folder, and the links that count as unknown ones; none if not asked."""
+    if options.find_licenses != "folders":
+        return {}, []
+    by_folder = license_files_by_folder(inputs, options)
+    root = listing.roots[source].location
+    links = [path for number, path in listing.links if number == source and is_license_file(path, options)]
+    targets = [None if is_remote(root) else local_target(root, path) for path in links]
+    files = {item.path for folder in by_folder.values() for item in folder}
+    return by_folder, unknown_links(list(zip(links, targets, strict=True)), files)
 
 
 def _marked(unit: Unit, withdrawals: Withdrawals, options: IngestOptions) -> Unit:
@@ -107,17 +129,16 @@ def _unit(
     index: int,
     options: IngestOptions,
     versions: dict[str, str],
-    license_files: Sequence[tuple[str, int, str]],
+    license_files: Mapping[str, Sequence[Any]],
 ) -> Unit:
     first = inputs[0]
     payload: dict[str, Any] = {
+        **license_files,
         "root": root.location,
         "kind": str(first.kind),
         "project": root.name if first.kind in GROUPED else stem_of(first.path),
         "inputs": [[item.path, item.num_bytes, item.version, str(item.reason)] for item in inputs],
     }
-    if license_files:
-        payload[LICENSE_FILES] = [list(file) for file in license_files]
     more = f" and {len(inputs) - 1} more" if len(inputs) > 1 else ""
     return Unit(
         stage=Stage.INGEST,

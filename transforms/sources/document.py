@@ -7,8 +7,9 @@ from an archive.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -212,8 +213,13 @@ class Archive:
             return None  # most runs take all, and a name takes as long as the rest of a short document
         return None if in_sample(self.name(member), self.options.sample) else Filtered.SAMPLE
 
-    def leave_alone(self) -> None:
-        """Count a link or special file."""
+    def leave_alone(self, member: str, find_target: Callable[[], str | None]) -> None:
+        """Count a link or special file.
+
+        Args:
+            member: Its name as the archive gives it.
+            find_target: Returns the name of the member that a link leads to; None if that is outside, or for no link.
+        """
         self._links += 1
 
     def log(self) -> None:
@@ -252,6 +258,24 @@ def accepts_extension(path: str, options: IngestOptions) -> bool:
 def in_sample(path: str, share: float) -> bool:
     """Return whether a document is in a sample, by a hash of its path that has nothing to do with where units end."""
     return share >= 1.0 or path_fraction(f"sample\0{path}") < share
+
+
+def link_target(path: str, target: str) -> str | None:
+    """Return the path that a symbolic link leads to, by its text, within the folder that paths are relative to.
+
+    Args:
+        path: The path of the link.
+        target: What it holds.
+
+    Returns:
+        The path; None if it leads out.
+
+    Example:
+        >>> link_target("p/a/LICENSE", "../LICENSE"), link_target("p/LICENSE", "../../x"), link_target("p", "/x")
+        ('p/LICENSE', None, None)
+    """
+    found = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return None if found.startswith(("/", "../")) or found == ".." else found
 
 
 def normalise(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from schemas.places import is_remote
 from schemas.reasons import Dead
 from schemas.resources import naming_file, raise_own_limit
-from transforms.sources.document import DamageError
+from transforms.sources.document import DamageError, link_target
 from transforms.storage.urls import input_errors, is_web, open_file
 
 _BUFFER_BYTES = 1 << 16
@@ -92,6 +92,14 @@ def open_descriptor(root: str, path: str) -> int:
         os.close(descriptor)
         raise NotRegularError(errno.ENOENT, "no regular file any more")
     return descriptor
+
+
+def local_target(root: str, path: str) -> str | None:
+    """Return what a link in a local folder leads to, relative to the folder; None if that is outside, or unknown."""
+    try:
+        return link_target(path, os.readlink(f"{root}/{path}"))  # noqa: PTH115 - names need not be UTF-8
+    except OSError:
+        return None
 
 
 def os_error_reason(error: OSError) -> tuple[Dead, str]:

@@ -7,9 +7,9 @@ reads. An archive is one unit, and a reading of its own finds those in it. Table
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.options import IngestOptions
@@ -22,6 +22,9 @@ from transforms.sources.readers import read_members
 
 LICENSE_FILES = "license_files"
 """Names, in a unit's payload, the files that bear on it: a list of path, listed bytes and version."""
+
+LICENSE_LINKS = "license_links"
+"""Names, in a unit's payload, the links among them, which nobody follows: a list of paths."""
 
 _MAX_BYTES = 256 << 10
 """No licence is so long; what is longer is not looked at, and so not identified."""
@@ -71,22 +74,57 @@ def license_files_by_folder(inputs: Iterable[Input], options: IngestOptions) -> 
     return found
 
 
-def nearest_license_files(inputs: Iterable[Input], by_folder: Mapping[str, list[Input]]) -> list[tuple[str, int, str]]:
-    """Return path, listed bytes and version of the licence files that are nearest to some inputs, by path."""
-    folders = {folder_of(item.path): item.path for item in inputs}
-    nearest = {next((name for name in enclosing_folders(path) if name in by_folder), None) for path in folders.values()}
-    files = [item for folder in nearest if folder is not None for item in by_folder[folder]]
-    return sorted((item.path, item.num_bytes, item.version) for item in files)
+def unknown_links(links: Iterable[tuple[str, str | None]], files: Collection[str]) -> list[str]:
+    """Return which links named like licence files are some that nobody knows: what they lead to is not read.
+
+    A link to a licence file that holds in its folder without it, as a file there or in the nearest folder above that
+    has any, says nothing new.
+
+    Args:
+        links: The path of each, and of what it leads to, if that is known.
+        files: The paths of the licence files.
+
+    Example:
+        >>> unknown_links([("a/LICENSE", "LICENSE"), ("b/COPYING", "gpl.txt"), ("c/COPYING", None)], ["LICENSE"])
+        ['b/COPYING', 'c/COPYING']
+    """
+    folders = set(map(folder_of, files))
+
+    def says_nothing_new(path: str, target: str | None) -> bool:
+        return target is not None and target in files and folder_of(target) == _nearest(path, folders)
+
+    return [path for path, target in links if not says_nothing_new(path, target)]
+
+
+def _nearest(path: str, folders: Container[str]) -> str | None:
+    """Return the nearest of some folders that a file is in."""
+    return next((folder for folder in enclosing_folders(path) if folder in folders), None)
+
+
+def nearest_license_files(
+    inputs: Iterable[Input], by_folder: Mapping[str, list[Input]], links: Iterable[str]
+) -> dict[str, list[Any]]:
+    """Return what a payload says of the licence files, and of the links among them, that are nearest to some inputs."""
+    linked = list(links)
+    folders = {*by_folder, *map(folder_of, linked)}
+    nearest = {_nearest(path, folders) for path in {folder_of(item.path): item.path for item in inputs}.values()}
+    files = [item for folder in nearest if folder is not None for item in by_folder.get(folder, ())]
+    found: dict[str, list[Any]] = {
+        LICENSE_FILES: sorted([item.path, item.num_bytes, item.version] for item in files),
+        LICENSE_LINKS: sorted(path for path in linked if folder_of(path) in nearest),
+    }
+    return {name: values for name, values in found.items() if values}
 
 
 def read_license_files(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, bytes | None]]:
     """Yield path, as documents show theirs, and content of the licence files that bear on a unit.
 
-    The content is None if it cannot be read or is too long to be a licence.
+    The content is None if it cannot be read, is too long to be a licence, or is behind a link.
     """
     if unit.payload["kind"] in GROUPED:
         for path, num_bytes, _ in unit.payload.get(LICENSE_FILES, ()):
             yield display_path(path), _read(unit.payload["root"], path, num_bytes)
+        yield from ((display_path(path), None) for path in unit.payload.get(LICENSE_LINKS, ()))
     elif unit.payload["kind"] in (Kind.TAR, Kind.ZIP):
         yield from _read_members(unit, options)
 
@@ -108,19 +146,34 @@ def _read_members(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, byt
     for path, num_bytes, _, reason in unit.payload["inputs"]:
         archive = _LicenseFiles(path, num_bytes, unit.payload["project"], options.model_copy(update=changes))
         if not reason:
+            files = set()
             with closing(read_members(unit, archive)) as members:
                 for member in members:
                     if isinstance(member, Document) and is_license_file(member.path, options):
+                        files.add(member.path)
                         yield member.path, member.content
+            yield from ((link, None) for link in unknown_links(archive.links, files))
 
 
 @dataclass
 class _LicenseFiles(Archive):
-    """An archive of which the licence files are read, and nothing else."""
+    """An archive of which the licence files are read, and nothing else.
+
+    Attributes:
+        links: Links named like licence files: the path of each, and of what it leads to, if that is in the archive.
+    """
+
+    links: list[tuple[str, str | None]] = field(default_factory=list, init=False)
 
     def drops(self, member: str, *, has_extension: bool = True) -> Filtered | None:
         """Return that a member is dropped unless it holds a licence."""
         return None if has_extension and is_license_file(member, self.options) else Filtered.EXTENSION
+
+    def leave_alone(self, member: str, find_target: Callable[[], str | None]) -> None:
+        """Note it if it is named like a licence file."""
+        if is_license_file(member, self.options):
+            target = find_target()
+            self.links.append((self.name(member), target and self.name(target)))
 
     def log(self) -> None:
         """Say nothing: the reading of the documents does."""

@@ -134,14 +134,14 @@ class Listing:
     Attributes:
         roots: One a source.
         inputs: The regular files.
-        links: Paths of links, left alone.
+        links: Sources, by number, and paths of links, left alone.
         special: Paths of pipes, sockets and devices, left alone.
         hidden: Paths of hidden folders, not walked.
     """
 
     roots: list[Root] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
+    links: list[tuple[int, str]] = field(default_factory=list)
     special: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
 
@@ -311,7 +311,7 @@ class _Walk:
     def _note(self, name: str, path: str, kind: int, *, taken: bool) -> None:
         """Note an entry that is no file."""
         if kind == _IS_LINK:
-            self._listing.links.append(path)
+            self._listing.links.append((self._source, path))
         elif kind != _IS_FOLDER:
             self._listing.special.append(path)
         elif name.startswith("."):
@@ -359,6 +359,8 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
                 continue
             version = _version(known) + query_identity(name)
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
+        elif info["type"] == "link":
+            listing.links.append((index, relative))
         elif info["type"] != "directory":
             listing.special.append(relative)
     listing.hidden.extend(sorted(hidden))
@@ -462,7 +464,7 @@ def _version(info: dict[str, object]) -> str:
 def _log(listing: Listing) -> None:
     """Say what was left alone: one line a kind."""
     for what, paths in (
-        ("links left alone", listing.links),
+        ("links left alone", [path for _, path in listing.links]),
         ("pipes, sockets and devices left alone", listing.special),
         ("hidden folders not walked", listing.hidden),
     ):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 from schemas.reasons import Dead, Filtered
-from transforms.sources.document import Archive, DamageError, Document
+from transforms.sources.document import Archive, DamageError, Document, link_target
 from transforms.sources.streams import MemberStream
 
 if sys.version_info >= (3, 14):
@@ -43,7 +44,7 @@ def iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
             if blocks.tell() < header.end:
                 return
         elif not header.isdir():
-            archive.leave_alone()
+            archive.leave_alone(header.name, partial(_target, header))
     yield from _damage_at_end(archive, blocks)
 
 
@@ -54,6 +55,13 @@ def _is_file(header: _Header) -> bool:
     """
     is_regular = header.isreg() or (header.type not in tarfile.SUPPORTED_TYPES and header.size > 0)
     return is_regular and (header.size > 0 or not header.name.endswith("/"))
+
+
+def _target(header: _Header) -> str | None:
+    """Return the name of the member that a link leads to; a hard link names it as it is."""
+    if header.islnk():
+        return header.linkname
+    return link_target(header.name, header.linkname) if header.issym() else None
 
 
 class _Blocks:

@@ -14,11 +14,12 @@ import struct
 import sys
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO, cast
 
 from schemas.reasons import Dead, Filtered
 from transforms.sources.decoders import DECODER_ERRORS, PIECE_BYTES
-from transforms.sources.document import Archive, DamageError, Document
+from transforms.sources.document import Archive, DamageError, Document, link_target
 
 if sys.version_info >= (3, 14):
     import zipfile
@@ -61,9 +62,15 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         if name.endswith("/") and not info.file_size:
             continue
         if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-            archive.leave_alone()
+            archive.leave_alone(name, partial(_target, archive, file, info, name))
             continue
         yield _member(archive, file, info, name.rstrip("/"))
+
+
+def _target(archive: Archive, file: BinaryIO, info: zipfile.ZipInfo, name: str) -> str | None:
+    """Return the name of the member that a symbolic link, which holds it as its content, leads to."""
+    content = _member(archive, file, info, name).content if stat.S_ISLNK(info.external_attr >> 16) else None
+    return link_target(name, content.decode("utf-8", "surrogateescape")) if content else None
 
 
 def _directory(file: BinaryIO, tail: bytes) -> tuple[list[zipfile.ZipInfo], int]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +96,58 @@ def test_tags_come_before_texts_and_these_before_the_nearest_folder(
     counts = [receipt.totals["licenses"] for receipt in result.receipts]
     sums = {name: sum(count[name] for count in counts) for name in counts[0]}
     assert sums == {"source": 0, "tag": 1, "text": 2, "folder": 3, "none": 3}
+
+
+LINKS = {
+    "p/same/COPYING": "../LICENSE",
+    "p/same/deep/LICENSE": "../../LICENSE",
+    "p/out/LICENSE": "/usr/share/common-licenses/GPL-3",
+    "p/up/LICENSE": "../../../elsewhere",
+    "p/dangling/LICENSE": "nothing",
+    "p/side/LICENSE": "../vendored/COPYING",
+    "p/vendored/deep/LICENSE": "../../LICENSE",
+    "p/other/COPYING": "../a.h",
+}
+
+
+@pytest.mark.parametrize("pack", ["folder", "tar", "zip", "hard links"])
+def test_a_licence_behind_a_link_is_unknown_unless_it_holds_anyway(
+    corpus: Path, out: OutputFolder, run_ingest: Callable[..., Any], pack: str
+) -> None:
+    for name, target in LINKS.items():
+        (corpus / name).parent.mkdir(exist_ok=True)
+        (corpus / name).symlink_to(target)
+        (corpus / name).with_name("x.h").write_text(f"int {name.replace('/', '_')};\n")
+    source = packed(corpus, pack)
+    result = found(run_ingest([source], out, IngestOptions(find_licenses="folders", unit_bytes=1 << 16)))
+    linked = {path.removeprefix("a.zip/"): row for path, row in result.items() if path.endswith("/x.h")}
+    unknown = {str(Path(name).with_name("x.h")): (None, "none") for name in LINKS}
+    assert linked == unknown | dict.fromkeys(("p/same/x.h", "p/same/deep/x.h"), ("MIT", "folder"))
+
+
+def packed(corpus: Path, how: str) -> Path:
+    """Pack files and links, in which tar may have hard links in the place of symbolic ones that lead to files."""
+    source = corpus.with_name("a.zip" if how == "zip" else "a.tar")
+    if how == "folder":
+        return corpus
+    if how == "zip":
+        with zipfile.ZipFile(source, "w") as archive:
+            for path in sorted(corpus.rglob("*")):
+                info = zipfile.ZipInfo(path.relative_to(corpus).as_posix())
+                info.external_attr = (stat.S_IFLNK if path.is_symlink() else stat.S_IFREG) << 16
+                if path.is_symlink() or path.is_file():
+                    content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+                    archive.writestr(info, content)
+        return source
+
+    def harden(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        if how == "hard links" and member.issym():
+            member.type, member.linkname = tarfile.LNKTYPE, os.path.normpath(f"{member.name}/../{member.linkname}")
+        return member
+
+    with tarfile.open(source, "w") as archive:
+        archive.add(corpus, "", filter=harden)
+    return source
 
 
 @pytest.mark.parametrize(("places", "known"), [("tags", {"tag"}), ("texts", {"tag", "text"})])
