@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.options import IngestOptions
-from schemas.reasons import Filtered
+from schemas.reasons import Column, Filtered
 from schemas.units import Unit
 from transforms.sources.document import Archive, Document, accepts_extension, display_path
 from transforms.sources.files import naming_input, open_input, os_error_reason
@@ -119,7 +119,8 @@ def nearest_license_files(
 def read_license_files(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, bytes | None]]:
     """Yield path, as documents show theirs, and content of the licence files that bear on a unit.
 
-    The content is None if it cannot be read, is too long to be a licence, or is behind a link.
+    The content is None if it cannot be read, is too long to be a licence, or is behind a link. In each folder of a
+    damaged archive there is one that is None.
     """
     if unit.payload["kind"] in GROUPED:
         for path, num_bytes, _ in unit.payload.get(LICENSE_FILES, ()):
@@ -145,14 +146,19 @@ def _read_members(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, byt
     changes: dict[str, Any] = {"limit": None, "max_document_bytes": _MAX_BYTES}
     for path, num_bytes, _, reason in unit.payload["inputs"]:
         archive = _LicenseFiles(path, num_bytes, unit.payload["project"], options.model_copy(update=changes))
+        damage = (display_path(path), Column.DEAD)
         if not reason:
-            files = set()
+            files, is_damaged = set(), False
             with closing(read_members(unit, archive)) as members:
                 for member in members:
                     if isinstance(member, Document) and is_license_file(member.path, options):
                         files.add(member.path)
                         yield member.path, member.content
-            yield from ((link, None) for link in unknown_links(archive.links, files))
+                    is_damaged |= isinstance(member, Document) and (member.path, member.column) == damage
+            unknown = unknown_links(archive.links, files)
+            if is_damaged:  # any folder may have lost a licence file
+                unknown.extend(f"{folder}/LICENSE" for folder in {display_path(path), *map(folder_of, files)})
+            yield from ((name, None) for name in unknown)
 
 
 @dataclass

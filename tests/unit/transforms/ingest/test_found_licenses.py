@@ -125,6 +125,20 @@ def test_a_licence_behind_a_link_is_unknown_unless_it_holds_anyway(
     assert linked == unknown | dict.fromkeys(("p/same/x.h", "p/same/deep/x.h"), ("MIT", "folder"))
 
 
+def test_a_damaged_archive_may_have_lost_licence_files_so_nothing_is_inherited_in_it(
+    corpus: Path, out: OutputFolder, run_ingest: Callable[..., Any]
+) -> None:
+    source = corpus.with_name("a.tar")
+    with tarfile.open(source, "w") as archive:
+        for name in FILES:
+            archive.add(corpus / name, name)
+    whole = source.read_bytes()
+    source.write_bytes(whole[: whole.index(b"Ask Acme") - 600])
+    result = found(run_ingest([source], out, IngestOptions(find_licenses="folders")))
+    assert {path: row for path, row in result.items() if row[1] == "tag"} == {"p/tagged.h": ("ISC", "tag")}
+    assert (result["p/a.h"], result["p/deep/er/b.h"]) == ((None, "none"), (None, "none"))
+
+
 def packed(corpus: Path, how: str) -> Path:
     """Pack files and links, in which tar may have hard links in the place of symbolic ones that lead to files."""
     source = corpus.with_name("a.zip" if how == "zip" else "a.tar")
