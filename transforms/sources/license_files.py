@@ -7,7 +7,7 @@ reads. An archive is one unit, and a reading of its own finds those in it. Table
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,16 +102,17 @@ def _nearest(path: str, folders: Container[str]) -> str | None:
 
 
 def nearest_license_files(
-    inputs: Iterable[Input], by_folder: Mapping[str, list[Input]], links: Iterable[str]
+    inputs: Iterable[Input], by_folder: Mapping[str, list[Input]], links: Sequence[str]
 ) -> dict[str, list[Any]]:
     """Return what a payload says of the licence files, and of the links among them, that are nearest to some inputs."""
-    linked = list(links)
-    folders = {*by_folder, *map(folder_of, linked)}
+    folders = {*by_folder, *map(folder_of, links)}
+    if not folders:
+        return {}
     nearest = {_nearest(path, folders) for path in {folder_of(item.path): item.path for item in inputs}.values()}
     files = [item for folder in nearest if folder is not None for item in by_folder.get(folder, ())]
     found: dict[str, list[Any]] = {
         LICENSE_FILES: sorted([item.path, item.num_bytes, item.version] for item in files),
-        LICENSE_LINKS: sorted(path for path in linked if folder_of(path) in nearest),
+        LICENSE_LINKS: sorted(path for path in links if folder_of(path) in nearest),
     }
     return {name: values for name, values in found.items() if values}
 
@@ -146,7 +147,6 @@ def _read_members(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, byt
     changes: dict[str, Any] = {"limit": None, "max_document_bytes": _MAX_BYTES}
     for path, num_bytes, _, reason in unit.payload["inputs"]:
         archive = _LicenseFiles(path, num_bytes, unit.payload["project"], options.model_copy(update=changes))
-        damage = (display_path(path), Column.DEAD)
         if not reason:
             files, is_damaged = set(), False
             with closing(read_members(unit, archive)) as members:
@@ -154,7 +154,7 @@ def _read_members(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, byt
                     if isinstance(member, Document) and is_license_file(member.path, options):
                         files.add(member.path)
                         yield member.path, member.content
-                    is_damaged |= isinstance(member, Document) and (member.path, member.column) == damage
+                    is_damaged |= isinstance(member, Document) and member.column == Column.DEAD
             unknown = unknown_links(archive.links, files)
             if is_damaged:  # any folder may have lost a licence file
                 unknown.extend(f"{folder}/LICENSE" for folder in {display_path(path), *map(folder_of, files)})

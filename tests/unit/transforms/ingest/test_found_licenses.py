@@ -125,15 +125,17 @@ def test_a_licence_behind_a_link_is_unknown_unless_it_holds_anyway(
     assert linked == unknown | dict.fromkeys(("p/same/x.h", "p/same/deep/x.h"), ("MIT", "folder"))
 
 
+@pytest.mark.parametrize("text", [b"Ask Acme", b"int c;"])
+@pytest.mark.parametrize("missing", [600, 0])
 def test_a_damaged_archive_may_have_lost_licence_files_so_nothing_is_inherited_in_it(
-    corpus: Path, out: OutputFolder, run_ingest: Callable[..., Any]
+    corpus: Path, out: OutputFolder, run_ingest: Callable[..., Any], text: bytes, missing: int
 ) -> None:
     source = corpus.with_name("a.tar")
     with tarfile.open(source, "w") as archive:
         for name in FILES:
             archive.add(corpus / name, name)
     whole = source.read_bytes()
-    source.write_bytes(whole[: whole.index(b"Ask Acme") - 600])
+    source.write_bytes(whole[: whole.index(text) - missing])
     result = found(run_ingest([source], out, IngestOptions(find_licenses="folders")))
     assert {path: row for path, row in result.items() if row[1] == "tag"} == {"p/tagged.h": ("ISC", "tag")}
     assert (result["p/a.h"], result["p/deep/er/b.h"]) == ((None, "none"), (None, "none"))
