@@ -7,8 +7,11 @@ import gc
 import os
 import resource
 import sys
+import threading
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 PACKAGES = ("configs", "pipelines", "schemas", "tokenizer_build", "transforms")
 
@@ -36,11 +39,31 @@ def run_commands() -> None:
     check_packages()
     os.environ.setdefault(*_LONE)
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    atexit.register(gc.freeze)  # or Python looks for cycles in all that is left before it ends: 0.1 s
     os.environ.setdefault(*_PURGE_DELAY)  # read when Arrow is loaded
     from pipelines.cli.app import main
 
-    main()
+    try:
+        main()
+    except SystemExit as end:
+        if sys.getprofile() is None and sys.gettrace() is None:
+            _leave(end.code)
+        raise
+
+
+def _leave(code: str | int | None) -> NoReturn:
+    """End this process as Python does, but leave the interpreter as it is.
+
+    A thread of Arrow may just be letting go of memory that is Python's, for which it takes the interpreter's lock. If
+    that is being taken down, Python before 3.14 ends the thread, and this aborts the process.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # as processes of `multiprocessing` end
+    atexit._run_exitfuncs()
+    if isinstance(code, str):
+        sys.stderr.write(f"{code}\n")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def run_worker() -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import cppmill_core
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -244,7 +243,8 @@ def _first_dead(session: Session, receipts: list[UnitReceipt]) -> str:
     """Return a sentence on the first document that could not be used and says more than its reason, or nothing."""
     names = (file.path for receipt in receipts for file in receipt.outputs if file.path.startswith(REJECTS_PREFIX))
     for name in names:
-        rows = pq.read_table(pa.BufferReader(session.out.read_bytes(name)), filters=pc.field("column") == "dead")
+        with session.out.open_local(name) as path:
+            rows = pq.read_table(path, filters=pc.field("column") == "dead")
         for row in rows.select(["path", "detail"]).to_pylist():
             if row["detail"]:
                 return f"{one_line(row['path'])}: {one_line(row['detail'])}. "

@@ -27,7 +27,7 @@ from transforms.scan.tables import merge_counts, nest_statistics, partial_schema
 from transforms.scan.words import WordRun, find_runs, merge_words
 from transforms.storage.folder import CACHE, OutputFolder, naming_damage
 from transforms.units.flow import Batch, FlatMap, Flow, GroupByKey
-from transforms.units.sorted_runs import Run, read_run
+from transforms.units.sorted_runs import Run, merges_at_once, read_run
 
 GROUPS = f"{CACHE}/merged"
 """The folder of merged groups, relative to OUT, during a merge."""
@@ -103,12 +103,17 @@ def key_part(counted: tuple[str, PartRows], groups: int) -> Iterator[tuple[Group
 
 def publish_groups(groups: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[tuple[str, PartRows]]:
     """Merge the parts of groups into parts, several groups at a time, and refer to these, by name of kind."""
-    return map_in_threads(partial(_publish_group, out=settings.out), groups, settings.threads)
+    return map_in_threads(partial(_publish_group, out=settings.out), groups, _at_once(groups, settings))
 
 
 def publish_merged(kinds: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[str]:
-    """Merge the parts of each kind and publish them, as many kinds at a time as there are threads; return the paths."""
-    return map_in_threads(partial(_publish_kind, out=settings.out), kinds, settings.threads)
+    """Merge the parts of each kind and publish them, several kinds at a time; return the paths."""
+    return map_in_threads(partial(_publish_kind, out=settings.out), kinds, _at_once(kinds, settings))
+
+
+def _at_once(merges: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> int:
+    """Return on how many threads to merge."""
+    return merges_at_once(settings.threads, max((len(parts) for _, parts in merges), default=0))
 
 
 def _publish_group(group: tuple[str, list[PartRows]], out: OutputFolder) -> tuple[str, PartRows]:

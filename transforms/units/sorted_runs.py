@@ -2,12 +2,14 @@
 
 A run is sorted bytewise by its keys and has each key once. Runs are merged block by block: of every run, the rows up to
 the smallest last key in memory are taken, so each block comes before the next one, and rows with equal keys are in one
-block. More than `MAX_RUNS` runs go through temporary files.
+block. More than `MAX_RUNS` runs, or fewer where few files may be open, go through temporary files.
 """
 
 from __future__ import annotations
 
 import bisect
+import resource
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -23,6 +25,12 @@ from transforms.units.batches import check_columns
 
 MAX_RUNS = 128
 """The most runs, and so open files, of one merge."""
+
+_OTHER_FILES = 64
+"""How many files all else may have open."""
+
+_OUTPUT_FILES = 2
+"""How many files a merge has open besides its runs."""
 
 BATCH_ROWS = 1 << 12
 """Rows that are read at once of a run; at most one and a half times as many are in memory."""
@@ -69,11 +77,26 @@ def merge_runs(
         yield from map(combine, _blocks(few, keys, schema))
 
 
+def merges_at_once(threads: int, num_runs: int) -> int:
+    """Return how many merges of this many runs, at most one a thread, may have their files open at once."""
+    return max(1, min(threads, _free_files() // (min(num_runs, _most_runs()) + _OUTPUT_FILES)))
+
+
+def _most_runs() -> int:
+    return max(2, min(MAX_RUNS, _free_files() - _OUTPUT_FILES))
+
+
+def _free_files() -> int:
+    """Return how many files merges may have open, by the limit of this process."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return (sys.maxsize if limit == resource.RLIM_INFINITY else limit) - _OTHER_FILES
+
+
 @contextmanager
 def few_runs(
     runs: Sequence[_AnyRun], store: Callable[[Sequence[_AnyRun], Path], _AnyRun], folder: Path
 ) -> Iterator[Sequence[_AnyRun]]:
-    """Give at most `MAX_RUNS` runs, with the rows of all.
+    """Give as few runs as one merge may have, with the rows of all.
 
     Args:
         runs: In order.
@@ -81,9 +104,9 @@ def few_runs(
         folder: Where to put temporary files; they are there until the end of the `with`.
     """
     with tempfile.TemporaryDirectory(dir=folder) as name:
-        numbers = count()
-        while len(runs) > MAX_RUNS:
-            groups = [runs[start : start + MAX_RUNS] for start in range(0, len(runs), MAX_RUNS)]
+        numbers, most = count(), _most_runs()
+        while len(runs) > most:
+            groups = [runs[start : start + most] for start in range(0, len(runs), most)]
             runs = [store(group, Path(name, str(next(numbers)))) for group in groups]
         yield runs
 

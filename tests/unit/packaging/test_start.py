@@ -6,16 +6,33 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
-import os, sys
+import atexit, os, sys
 from cppmill import start
 sys.argv = ["cppmill", "--help"]
-try:
-    start.{function}()
-except SystemExit:
-    pass
-import numpy
-print(len(os.listdir("/proc/self/task")))
+
+@atexit.register
+def count():
+    import numpy
+    print(len(os.listdir("/proc/self/task")))
+
+start.{function}()
+"""
+
+ENDING = """
+import atexit, threading, time
+import pipelines.cli.app
+from cppmill import start
+
+def main():
+    threading.Thread(target=lambda: (time.sleep(0.1), print("thread"))).start()
+    atexit.register(print, "exit function")
+    raise SystemExit({code})
+
+pipelines.cli.app.main = main
+start.run_commands()
 """
 
 
@@ -33,3 +50,14 @@ def count_threads(function: str) -> int:
 
 def test_numpy_starts_no_threads() -> None:
     assert count_threads("run_commands") == 1
+
+
+@pytest.mark.parametrize(("code", "expected"), [("None", 0), ("0", 0), ("7", 7), ("'because'", 1)])
+def test_the_process_ends_as_python_does_but_with_an_interpreter_for_threads_of_libraries(
+    code: str, expected: int
+) -> None:
+    program = [sys.executable, "-v", "-c", ENDING.format(code=code)]  # which says what is taken down
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()) == (expected, ["thread", "exit function"])
+    assert done.stderr.endswith("\nbecause\n") == (expected == 1)
+    assert "# cleanup" not in done.stderr

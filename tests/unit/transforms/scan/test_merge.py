@@ -2,6 +2,7 @@
 
 import io
 import re
+import resource
 from functools import partial
 
 import pyarrow.parquet as pq
@@ -61,6 +62,13 @@ def test_merged_files_do_not_depend_on_groups_and_temporary_files(out, counted, 
     monkeypatch.setattr(transforms.units.sorted_runs, "BATCH_ROWS", 3)
     assert counted(OutputFolder(f"{out.root}-few"), shards=7) == expected
     assert counted(OutputFolder(f"{out.root}-groups"), shards=7, groups=3) == expected
+
+
+def test_merges_of_all_threads_open_no_more_files_than_the_process_may(tmp_path, counted, limited):
+    expected = counted(OutputFolder(tmp_path / "one"), shards=1)
+    limited(resource.RLIMIT_NOFILE, 120)
+    assert counted(OutputFolder(tmp_path / "many"), shards=60, threads=8) == expected
+    assert counted(OutputFolder(tmp_path / "groups"), shards=60, threads=8, groups=2) == expected
 
 
 def without(column):

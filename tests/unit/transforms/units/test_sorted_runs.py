@@ -1,5 +1,6 @@
 """Sorted runs merge to what sorting all rows at once gives, with few files open and few rows in memory."""
 
+import resource
 from collections import Counter
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import transforms.units.sorted_runs
-from transforms.units.sorted_runs import merge_runs, read_run
+from transforms.units.sorted_runs import merge_runs, merges_at_once, read_run
 
 KEYS = ["name", "project"]
 SCHEMA = pa.schema({"name": pa.string(), "project": pa.string(), "hits": pa.uint64()})
@@ -65,6 +66,23 @@ def test_runs_of_any_number_add_up_and_come_out_in_order(tmp_path, parts):
     assert rows == [(*key, total[key]) for key in expected]
     assert (files.open, files.most_open <= 3) == (0, True)
     assert all(path.name.startswith("run-") for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("limit", "threads", "num_runs", "expected"),
+    [
+        (1024, 16, 128, 7),
+        (1024, 16, 20, 16),
+        (256, 8, 128, 1),
+        (64, 8, 128, 1),
+        (3, 1, 0, 1),
+        (resource.RLIM_INFINITY, 8, 128, 8),
+    ],
+)
+def test_merges_share_the_files_that_may_be_open(monkeypatch, limit, threads, num_runs, expected):
+    monkeypatch.setattr(transforms.units.sorted_runs, "MAX_RUNS", 128)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, resource.RLIM_INFINITY))
+    assert merges_at_once(threads, num_runs) == expected
 
 
 def test_a_table_has_at_most_one_batch_of_each_run(tmp_path):
