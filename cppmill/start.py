@@ -39,15 +39,22 @@ def run_commands() -> None:
     check_packages()
     os.environ.setdefault(*_LONE)
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    atexit.register(gc.freeze)  # or Python looks for cycles in all that is left before it ends: 0.1 s
     os.environ.setdefault(*_PURGE_DELAY)  # read when Arrow is loaded
     from pipelines.cli.app import main
 
     try:
         main()
     except SystemExit as end:
-        if sys.getprofile() is None and sys.gettrace() is None:
+        if _is_program():
             _leave(end.code)
         raise
+
+
+def _is_program() -> bool:
+    """Return whether this process was started for the command line, and not for a program that calls it."""
+    started = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
+    return started.name == "cppmill" or started == Path(__file__).with_name("__main__.py")
 
 
 def _leave(code: str | int | None) -> NoReturn:
