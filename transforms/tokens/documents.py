@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -82,15 +82,21 @@ class RunDocuments:
             table: pa.Table = file.read_row_group(group, columns=list(columns))
         return table
 
-    def open(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
+    @contextmanager
+    def open(self, name: str) -> Iterator[pq.ParquetFile]:
         """Open a token shard.
 
         Raises:
-            IntegrityError: If the receipt names no such shard.
+            IntegrityError: If the receipt names no such shard, or it is missing or another one.
         """
         if name not in self.shards:
             raise IntegrityError(f"{self.out.where(name)}: the receipt does not name it; {_REMEDY}")
-        return self._open(name, self.shards[name].sha256)
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(self._open(name, self.shards[name].sha256))
+            except FileNotFoundError as error:
+                raise IntegrityError(f"{self.out.where(name)}: missing, and the receipt names it; {_REMEDY}") from error
+            yield file
 
     def _open(self, name: str, digest: str) -> AbstractContextManager[pq.ParquetFile]:
         unchecked = None if name in self._checked else digest

@@ -61,7 +61,7 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.AnyTokenizer:
     """Load the tokenizer of OUT and check that it is the planned one.
 
     Raises:
-        IntegrityError: If its digest differs, or its files do not agree.
+        IntegrityError: If it is gone, its digest differs, or its files do not agree.
     """
     return load_pinned(settings.out, settings.tokenizer_digest, folder=FOLDER)
 
@@ -82,10 +82,14 @@ def load_pinned(
         otherwise: What the error says of another digest.
 
     Raises:
-        IntegrityError: If its digest differs, or its files do not agree.
+        IntegrityError: If it is gone, its digest differs, or its files do not agree.
     """
+    name = f"{folder}/{MANIFEST}".lstrip("/")
+    found = manifest_digest(place, name)
+    if not found:
+        raise IntegrityError(f"{place.where(name)}: missing; restore it, or run again")
     with _LOADING:
-        tokenizer = _load_tokenizer(place, folder, manifest_digest(place, f"{folder}/{MANIFEST}".lstrip("/")))
+        tokenizer = _load_tokenizer(place, folder, found)
     if tokenizer.digest != digest:
         said = otherwise.format(digest=digest)
         raise IntegrityError(f"{place.where(folder)}: the tokenizer's digest is {tokenizer.digest}, {said}")

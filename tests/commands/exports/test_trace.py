@@ -185,6 +185,18 @@ def test_sequences_are_not_traced_by_other_unit_receipts_than_the_manifest_names
     assert done.stderr.endswith("; export again\n")
 
 
+@pytest.mark.parametrize("gone", ["tokens", "tokenizer"])
+def test_sequences_are_not_traced_without_all_of_their_run(licensed, cppmill, tmp_path, gone):
+    data = tmp_path / "made"
+    sequences.run(ExportConfig(run=licensed / "out", out=data, options=SequenceOptions(length=512)), Reporters())
+    out = shutil.copytree(licensed / "out", tmp_path / "out")
+    shutil.rmtree(out / gone)
+    done = cppmill("trace", "--data", data, "--step", 0, "--run", out, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith(f"error: {out}/{gone}/")
+    assert ": missing" in done.stderr
+
+
 def test_a_changed_shard_is_found_and_missing_documents_are_told(licensed, cppmill, tmp_path):
     out = shutil.copytree(licensed / "out", tmp_path / "out")
     shutil.rmtree(out / "documents")

@@ -43,6 +43,9 @@ def test_the_digest_is_that_of_the_manifest_and_empty_without_one(out):
 def test_a_tokenizer_that_is_not_the_planned_one_is_refused(out, monkeypatch):
     monkeypatch.setattr(tokenizer, "_load_tokenizer", lambda out, folder, digest: Loaded("b" * 64))
     settings = TokenizeSettings(out=out, tokenizer_digest="a" * 64, options=TokenizeOptions())
+    with pytest.raises(IntegrityError, match=r"tokenizer/manifest.json: missing; restore it"):
+        open_tokenizer(settings)
+    out.publish_bytes("tokenizer/manifest.json", b"{}")
     with pytest.raises(IntegrityError, match=f"digest is {'b' * 64}, the plan was made for {'a' * 64}.*run again"):
         open_tokenizer(settings)
 
