@@ -85,7 +85,11 @@ class TracedRows:
         return found if self.manifest is None else {**found, "manifest": self.manifest["digest"]}
 
     def documents(self, group: int, rows: npt.NDArray[np.int64]) -> Iterator[list[DocumentSpan]]:
-        """Yield the documents of some rows of a row group, by row."""
+        """Yield the documents of some rows of a row group, by row.
+
+        Raises:
+            IntegrityError: If a file is missing or another one, or a row of sequences does not fit the run.
+        """
         name, number, _ = self.groups[group]
         if self._spans is None:
             for found in self._documents.rows(name, number, rows):
@@ -94,7 +98,11 @@ class TracedRows:
         with open_shard(self.out, name, sha256=self._digests.pop(name, None), remedy="export again") as file:
             table = file.read_row_group(number, columns=self._spans.columns).take(rows)
         for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            yield from self._spans.find(_as_rows(batch), self._inputs_of(name))
+            try:
+                yield from self._spans.find(_as_rows(batch), self._inputs_of(name))
+            except (IndexError, KeyError, ValueError) as error:
+                where = self.out.where(name)
+                raise IntegrityError(f"{where}: a row does not fit the run; see `cppmill verify --run`") from error
 
     def _row_groups(self, name: str) -> Iterator[tuple[int, int]]:
         if not self.out.exists(name):

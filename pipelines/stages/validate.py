@@ -110,9 +110,10 @@ def _check_totals(out: OutputFolder, tokens: Sequence[UnitReceipt], proofs: Sequ
         for receipt in receipts:
             out.set_aside(receipt.path)
     if differing:
+        where = out.where(differing[0][0].outputs[0].path)
         raise IntegrityError(
-            f"{differing[0][0].outputs[0].path}: its receipt and its proof differ on its documents or tokens; both are "
-            "set aside, so run again, which makes them again"
+            f"{where}: its receipt and its proof differ on its documents or tokens; both are set aside, so run again, "
+            "which makes them again"
         )
 
 

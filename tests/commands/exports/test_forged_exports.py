@@ -318,6 +318,17 @@ def test_what_is_consistent_is_found_beside_the_run(run, copy, name):
     assert any("made again from the run" in line for line in verify(str(out), 1, run=str(run.out)))
 
 
+@pytest.mark.parametrize("name", ["an id of a sequence", "the documents of sequences"])
+def test_a_trace_of_sequences_that_do_not_fit_their_run_is_an_error_that_names_them(run, copy, cppmill, name):
+    kind, forge = {**FORGERIES, **CONSISTENT}[name]
+    out = copy(kind)
+    forge(out)
+    sign_again(out)
+    done = cppmill("trace", "--data", out, "--run", run.out, "--step", 0, "--batch-rows", 100_000, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert done.stderr.startswith(f"error: {first(out, 'sequences/*.parquet')}: a row does not fit the run")
+
+
 def test_an_export_of_another_run_is_found(copied_run, copy):
     def change(receipt):
         receipt["code"]["cppmill"] = "0.0.0"
