@@ -7,7 +7,7 @@ made again while these stay the same. Duplicates and the keys of the second pass
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -198,6 +198,16 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
             yield batch
         if digest.hexdigest() != expected:  # the footer, too, says how many rows there are
             raise ValueError("its rows are not those that were written")
+
+
+def read_columns(path: Path, names: Sequence[str]) -> pa.Table:
+    """Return columns of a file of fingerprints, all rows.
+
+    Raises:
+        IntegrityError: If it is damaged.
+    """
+    schema = pa.schema([FINGERPRINTS.field(name) for name in names])
+    return pa.Table.from_batches((batch.select(schema.names) for batch in read_fingerprints(path)), schema)
 
 
 @contextmanager

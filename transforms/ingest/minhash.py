@@ -206,7 +206,7 @@ def _footer(name: str, digest: str) -> dict[str, str]:
 
 def copy_signatures(source: Path, path: Path, name: str, kept: npt.NDArray[np.bool_], digest: str) -> int:
     """Write the signatures of the rows that are kept, with the digest of their fingerprints; return their number."""
-    table = pq.read_table(source)
+    table = pq.read_table(source, page_checksum_verification=True)
     table = table.filter(pa.array(kept[table.column("row").to_numpy()]))
     with pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True) as writer:
         writer.write_table(table)

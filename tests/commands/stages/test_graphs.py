@@ -14,7 +14,6 @@ from pathlib import Path
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from apache_beam import coders
 from apache_beam.internal.cloudpickle import cloudpickle
@@ -35,6 +34,7 @@ from schemas.tables import FINGERPRINTS
 from schemas.units import Stage, Unit
 from transforms.ingest.dedup.candidates import duplicate_candidates, duplicate_partitions
 from transforms.ingest.dedup.lsh import candidate_type, choose_bands, near_candidates, near_partitions
+from transforms.ingest.fingerprints import write_fingerprints
 from transforms.ingest.minhash import BATCH_ROWS
 from transforms.scan import merge
 from transforms.scan.merge import count_groups, key_part
@@ -207,8 +207,9 @@ def test_what_is_grouped_of_the_documents_of_a_million_units_is_small(tmp_path):
         **dict.fromkeys(("reason", "detail"), [""] * documents),
         "column": [str(Column.KEPT)] * documents,
     }
-    table = pa.table({"license": pa.nulls(documents, pa.string()), **columns})
-    pq.write_table(table.select(FINGERPRINTS.names), tmp_path / "unit")
+    table = pa.table({"license": pa.nulls(documents, pa.string()), **columns}).select(FINGERPRINTS.names)
+    batches = iter(table.cast(FINGERPRINTS).to_batches())
+    write_fingerprints(tmp_path / "unit", "unit", batches, IngestOptions(), lambda: 0)
     partitions = duplicate_partitions([replace(Units(1)[0], num_bytes=MILLION * UNIT_BYTES)])
     sizes = [len(packed) for _, packed in duplicate_candidates(tmp_path / "unit", MILLION, partitions)]
     assert sum(sizes) * MILLION / partitions < MAX_ELEMENT_BYTES

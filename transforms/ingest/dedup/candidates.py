@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from schemas.digests import parse_json
 from schemas.reasons import Column
 from schemas.tables import DUPLICATE_CANDIDATES
 from schemas.units import Unit
-from transforms.sources.batches import BATCH_ROWS, is_equal
+from transforms.ingest.fingerprints import read_fingerprints
+from transforms.sources.batches import is_equal
 from transforms.sources.listing import Kind
 from transforms.units.batches import MAX_ELEMENT_BYTES
 
@@ -47,12 +47,20 @@ def duplicate_partitions(units: Sequence[Unit], *, weight: int = 1) -> int:
 
 
 def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the documents of a unit that passed every filter as (partition of the doc_id, packed candidates)."""
+    """Yield the documents of a unit that passed every filter as (partition of the doc_id, packed candidates).
+
+    Args:
+        path: The unit's fingerprints.
+        index: The number of the unit.
+        partitions: How many partitions there are.
+
+    Raises:
+        IntegrityError: If the fingerprints are damaged.
+    """
     first = 0
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=[*_NAMES, "column"], use_threads=False):
-            yield from _partition(batch, index, first, partitions)
-            first += batch.num_rows
+    for batch in read_fingerprints(path):
+        yield from _partition(batch, index, first, partitions)
+        first += batch.num_rows
 
 
 def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -> Iterator[tuple[int, bytes]]:

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from schemas.digests import sha256_json
 from schemas.options import IngestOptions
@@ -26,7 +25,7 @@ from schemas.tables import DUPLICATES, NEAR_CLUSTERS, NEAR_DUPLICATES, NEAR_KEPT
 from schemas.units import Unit
 from transforms.ingest.dedup.components import connected_components
 from transforms.ingest.dedup.lsh import PAIRS
-from transforms.ingest.fingerprints import fingerprints_name
+from transforms.ingest.fingerprints import fingerprints_name, read_columns
 from transforms.ingest.minhash import (
     Sketches,
     agreeing,
@@ -193,7 +192,7 @@ def _members(unit: Unit, places: pa.Table, settings: ClusterSettings) -> pa.Tabl
     """Return a table of NEAR_MEMBERS, one row per cluster."""
     out, options = settings.out, settings.options
     with out.open_local(fingerprints_name(unit.key)) as path:
-        named = pq.read_table(path, columns=_FINGERPRINTS_READ).take(places.column("row"))
+        named = read_columns(path, _FINGERPRINTS_READ).take(places.column("row"))
     for name in _FINGERPRINTS_READ:
         places = places.append_column(name, named.column(name))
     members = _smallest(places).sort_by("row")
@@ -239,7 +238,7 @@ def _dropped(index: int, kept: pa.Table, settings: ClusterSettings) -> pa.Table:
     with settings.out.open_ranges(_CLUSTERS) as file:
         places = read_rows(file, index)
     with settings.out.open_local(fingerprints_name(key)) as path:
-        own = pq.read_table(path, columns=["doc_id"]).take(places.column("row")).column("doc_id")
+        own = read_columns(path, ["doc_id"]).take(places.column("row")).column("doc_id")
     kept = kept.take(np.searchsorted(kept.column("cluster").to_numpy(), places.column("cluster").to_numpy()))
     others = np.flatnonzero(pc.not_equal(own, kept.column("doc_id")).to_numpy())
     places, kept = places.take(others), kept.take(others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +15,13 @@ from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.decisions import decide
+from transforms.ingest.dedup.candidates import duplicate_candidates
 from transforms.ingest.fingerprints import (
     find_digest,
     fingerprint_unit,
     fingerprints_digest,
     fingerprints_name,
+    read_columns,
     read_fingerprints,
 )
 from transforms.ingest.input_units import plan_inputs
@@ -170,7 +173,13 @@ def test_no_damage_to_fingerprints_is_taken_for_what_was_read(tmp_path: Path, ou
     data, digest = out.read_bytes(name), find_digest(unit, out, IngestOptions())
     path = tmp_path / "damaged.parquet"
     path.write_bytes(data)
-    rows = list(read_fingerprints(path))
+    columns = ["doc_id", "project", "path"]
+    readers: list[Callable[[], Any]] = [
+        lambda: list(read_fingerprints(path)),
+        lambda: list(duplicate_candidates(path, 0, 3)),
+        lambda: read_columns(path, columns),
+    ]
+    whole = [read() for read in readers]
     planned: Any = SimpleNamespace(payload={"duplicates": "", "near_duplicates": "", "kind": "tar"})
     for place in range(0, len(data), 7):
         damaged = bytearray(data)
@@ -178,8 +187,9 @@ def test_no_damage_to_fingerprints_is_taken_for_what_was_read(tmp_path: Path, ou
         path.write_bytes(damaged)
         out.publish_bytes(name, bytes(damaged))
         assert find_digest(unit, out, IngestOptions()) in ("", digest)
-        try:
-            decide(planned, path, out, IngestOptions())
-            assert list(read_fingerprints(path)) == rows
-        except IntegrityError as error:
-            assert str(path) in str(error)
+        for read, expected in zip(readers, whole, strict=True):
+            try:
+                decide(planned, path, out, IngestOptions())
+                assert read() == expected
+            except IntegrityError as error:
+                assert str(path) in str(error)
