@@ -254,6 +254,7 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
     """Build, publish, and return the receipt and the few lines of findings."""
     out, options = session.out, session.config.options
     paths = [output.path for output in counts.outputs]
+    out.check_bytes(counts.outputs)
     found = read_scan_counts(out, paths, by_group=options.build.project_cap is not None)
     with _staging_folder(session) as staged:
         findings = write_tokenizer(

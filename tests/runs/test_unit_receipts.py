@@ -459,3 +459,19 @@ def test_a_shard_that_only_has_another_name_is_not_made_again_and_its_receipts_n
     assert copied_run.stages(done)["tokenize"] == copied_run.stages(done)["scan"] == 0
     assert not any(name.startswith("tokens/") for name in renamed)
     assert list(verify(copied_run.out)) == []
+
+
+@pytest.mark.parametrize(("rotten", "again"), [("counts/words", "tokenizer"), ("counts/parts", "counts/terms.parquet")])
+def test_a_bit_that_rots_in_counts_is_found_before_anything_is_made_from_them(copied_run, cppmill, rotten, again):
+    path = sorted((copied_run.out / rotten).glob("*.parquet"))[0]
+    data, status = bytearray(path.read_bytes()), path.stat()
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    made = copied_run.out / again
+    shutil.rmtree(made) if made.is_dir() else made.unlink()
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, f"error: {path}: its SHA-256 is " in done.stderr) == (1, True), done.stderr
+    path.unlink()
+    cppmill(*copied_run.command)
+    assert verify(str(copied_run.out)) == []

@@ -78,7 +78,12 @@ def _sorted_parts(grouped: tuple[GroupKey, Iterable[PartRows]]) -> Iterator[tupl
 
 
 def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, PartRows]]:
-    """Yield where the counts of a scanned shard are, with every kind, so that each merged file is written."""
+    """Yield where the counts of a scanned shard are, with every kind, so that each merged file is written.
+
+    Raises:
+        IntegrityError: If a file of them is damaged.
+    """
+    settings.out.check_bytes(receipt.outputs)
     for output in receipt.outputs:
         family = part_family(output.path)
         if not family.is_partitioned:

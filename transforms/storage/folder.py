@@ -368,6 +368,21 @@ class OutputFolder:
         with self.open_local(name) as path:
             return sha256_file(path)
 
+    def check_bytes(self, outputs: Iterable[OutputFile]) -> None:
+        """Compare files from which something else is about to be made with their receipt, remembered or not.
+
+        Bits that rot on a disk change no time. A store has checksums of its own, and its objects are not read twice.
+
+        Raises:
+            IntegrityError: Naming the first that is another one.
+        """
+        for output in () if is_remote(self.root) else outputs:
+            if (found := self.hash(output.path)) != output.sha256:
+                raise IntegrityError(
+                    f"{self.where(output.path)}: its SHA-256 is {found}, its receipt says {output.sha256}; remove it "
+                    "and run again"
+                )
+
     def load_digests(self) -> None:
         """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true."""
         try:

@@ -88,7 +88,8 @@ def backwards(table):
         (Family.STATISTICS, without("name"), "/counts/parts/statistics-0.parquet: damaged (it has 0 columns name)"),
     ],
 )
-def test_damaged_counts_of_shards_are_named(tmp_path, write_shards, scan_settings, family, change, named):
+def test_damaged_counts_of_shards_are_named(tmp_path, monkeypatch, write_shards, scan_settings, family, change, named):
+    monkeypatch.setattr(OutputFolder, "check_bytes", lambda *_: None)  # as if their digests were true
     out = OutputFolder(tmp_path)
     settings = scan_settings(out)
     receipts = list(scan_units(write_shards(out, 1), settings))
