@@ -51,6 +51,7 @@ def _scan(session: Session, settings: ScanSettings, units: list[Unit]) -> ScanRe
     merge = plan_merge(units)
     merged = session.out.find_receipt(merge)
     if merged is None:
+        session.out.remove_folder(GROUPS)  # what a killed merge left: no receipt says what is in it
         flow = (*scan_documents(settings), *merge_shards(settings, len(units)))
         shards = session.run_units(Stage.SCAN, units, flow, revisit=True)
         session.withdraw([merge])

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.stages import scan
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
 from tests.signing import seal, sign_again
@@ -475,3 +476,21 @@ def test_a_bit_that_rots_in_counts_is_found_before_anything_is_made_from_them(co
     path.unlink()
     cppmill(*copied_run.command)
     assert verify(str(copied_run.out)) == []
+
+
+def test_groups_of_counts_that_a_killed_merge_left_are_not_merged(copied_run, cppmill, monkeypatch):
+    left = copied_run.out / ".cache/merged/words-000-damaged.parquet"
+    merge, there = scan.merge_shards, []
+
+    def merge_shards(*arguments):
+        there.append(left.parent.exists())
+        return merge(*arguments)
+
+    monkeypatch.setattr(scan, "merge_shards", merge_shards)
+    left.parent.mkdir()
+    left.write_bytes(b"PAR1")
+    (copied_run.out / "counts/terms.parquet").unlink()
+    before = copied_run.tree()
+    cppmill(*copied_run.command)
+    assert there == [False]
+    assert copied_run.tree().keys() - before.keys() == {"counts/terms.parquet"}
