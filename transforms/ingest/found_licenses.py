@@ -26,7 +26,7 @@ from transforms.filters.license_texts import (
 )
 from transforms.filters.licenses import find_tags, names_license
 from transforms.sources.batches import is_equal, set_licenses
-from transforms.sources.license_files import enclosing_folders, folder_of, names_holders, read_license_files
+from transforms.sources.license_files import folder_of, names_holders, nearest_folder, read_license_files
 from transforms.sources.license_terms import all_of
 from transforms.storage.urls import input_errors
 
@@ -87,8 +87,8 @@ class LicenseFinder:
         text = find_notices(head) if self.texts else None
         if text:
             yield "text", text
-        folder = next((name for name in enclosing_folders(path) if name in self.folders), "")
-        inherited = self.folders.get(folder)
+        folder = nearest_folder(path, self.folders)
+        inherited = None if folder is None else self.folders[folder]
         if inherited and not states_other_conditions(head):
             yield "folder", inherited
 

@@ -90,9 +90,8 @@ def _license_files(
     by_folder = license_files_by_folder(inputs, options)
     root = listing.roots[source].location
     links = [path for number, path in listing.links if number == source and is_license_file(path, options)]
-    targets = [None if is_remote(root) else local_target(root, path) for path in links]
-    files = {item.path for folder in by_folder.values() for item in folder}
-    return by_folder, unknown_links(list(zip(links, targets, strict=True)), files)
+    targets = ((path, None if is_remote(root) else local_target(root, path)) for path in links)
+    return by_folder, unknown_links(targets, {item.path for folder in by_folder.values() for item in folder})
 
 
 def _marked(unit: Unit, withdrawals: Withdrawals, options: IngestOptions) -> Unit:

@@ -91,12 +91,12 @@ def unknown_links(links: Iterable[tuple[str, str | None]], files: Collection[str
     folders = set(map(folder_of, files))
 
     def says_nothing_new(path: str, target: str | None) -> bool:
-        return target is not None and target in files and folder_of(target) == _nearest(path, folders)
+        return target is not None and target in files and folder_of(target) == nearest_folder(path, folders)
 
     return [path for path, target in links if not says_nothing_new(path, target)]
 
 
-def _nearest(path: str, folders: Container[str]) -> str | None:
+def nearest_folder(path: str, folders: Container[str]) -> str | None:
     """Return the nearest of some folders that a file is in."""
     return next((folder for folder in enclosing_folders(path) if folder in folders), None)
 
@@ -108,7 +108,7 @@ def nearest_license_files(
     folders = {*by_folder, *map(folder_of, links)}
     if not folders:
         return {}
-    nearest = {_nearest(path, folders) for path in {folder_of(item.path): item.path for item in inputs}.values()}
+    nearest = {nearest_folder(path, folders) for path in {folder_of(item.path): item.path for item in inputs}.values()}
     files = [item for folder in nearest if folder is not None for item in by_folder.get(folder, ())]
     found: dict[str, list[Any]] = {
         LICENSE_FILES: sorted([item.path, item.num_bytes, item.version] for item in files),

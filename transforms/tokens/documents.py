@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from schemas.errors import IntegrityError
 from schemas.units import Stage, UnitReceipt, old_receipt_path, unit_receipt_path
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.shards import open_shard, token_shards
+from transforms.tokens.shards import open_shard, open_token_shard, token_shards
 
 _REMEDY = "run `cppmill run` again"
 
@@ -82,8 +82,7 @@ class RunDocuments:
             table: pa.Table = file.read_row_group(group, columns=list(columns))
         return table
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[pq.ParquetFile]:
+    def open(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
         """Open a token shard.
 
         Raises:
@@ -91,17 +90,13 @@ class RunDocuments:
         """
         if name not in self.shards:
             raise IntegrityError(f"{self.out.where(name)}: the receipt does not name it; {_REMEDY}")
-        with ExitStack() as stack:
-            try:
-                file = stack.enter_context(self._open(name, self.shards[name].sha256))
-            except FileNotFoundError as error:
-                raise IntegrityError(f"{self.out.where(name)}: missing, and the receipt names it; {_REMEDY}") from error
-            yield file
+        return open_token_shard(self.out, self.shards[name], is_checked=self._note_checked(name))
 
-    def _open(self, name: str, digest: str) -> AbstractContextManager[pq.ParquetFile]:
-        unchecked = None if name in self._checked else digest
+    def _note_checked(self, name: str) -> bool:
+        """Return whether a file was opened before, and note that it is."""
+        is_checked = name in self._checked
         self._checked.add(name)
-        return open_shard(self.out, name, sha256=unchecked, remedy=_REMEDY)
+        return is_checked
 
     def _documents(self, shard: str, table: pa.Table) -> Iterator[RunDocument]:
         licenses = self._licenses(shard)
@@ -114,7 +109,8 @@ class RunDocuments:
         found: dict[str, str] = {}
         try:
             for name, digest in self._read_unit(shard).inputs.items():
-                with self._open(name, digest) as file:
+                unchecked = None if self._note_checked(name) else digest
+                with open_shard(self.out, name, sha256=unchecked, remedy=_REMEDY) as file:
                     rows: list[dict[str, Any]] = file.read(columns=["doc_id", "license"]).to_pylist()
                 found |= {row["doc_id"]: row["license"] for row in rows if row["license"] is not None}
         except FileNotFoundError:

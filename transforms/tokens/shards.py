@@ -56,8 +56,13 @@ def token_shards(receipt: dict[str, Any]) -> list[TokenShard]:
 
 
 @contextmanager
-def open_token_shard(run: OutputFolder, shard: TokenShard) -> Iterator[pq.ParquetFile]:
+def open_token_shard(run: OutputFolder, shard: TokenShard, *, is_checked: bool = False) -> Iterator[pq.ParquetFile]:
     """Open a token shard whose bytes are those in the run's receipt.
+
+    Args:
+        run: The run.
+        shard: The shard.
+        is_checked: Whether its bytes have been compared before.
 
     Raises:
         IntegrityError: If they are others, or there is no such file.
@@ -65,7 +70,8 @@ def open_token_shard(run: OutputFolder, shard: TokenShard) -> Iterator[pq.Parque
     remedy = "run `cppmill run` again"
     with ExitStack() as stack:
         try:
-            file = stack.enter_context(open_shard(run, shard.path, sha256=shard.sha256, remedy=remedy))
+            sha256 = None if is_checked else shard.sha256
+            file = stack.enter_context(open_shard(run, shard.path, sha256=sha256, remedy=remedy))
         except FileNotFoundError as error:
             raise IntegrityError(f"{run.where(shard.path)}: missing, and the receipt names it; {remedy}") from error
         yield file
