@@ -26,8 +26,8 @@ from transforms.units.batches import check_columns
 MAX_RUNS = 128
 """The most runs, and so open files, of one merge."""
 
-_OTHER_FILES = 64
-"""How many files all else may have open."""
+_OTHER_FILES = 24
+"""How many files all else may open during a merge."""
 
 _OUTPUT_FILES = 2
 """How many files a merge has open besides its runs."""
@@ -87,9 +87,14 @@ def _most_runs() -> int:
 
 
 def _free_files() -> int:
-    """Return how many files merges may have open, by the limit of this process."""
+    """Return how many files merges may have open besides those that this process has now, by its limit."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return (sys.maxsize if limit == resource.RLIM_INFINITY else limit) - _OTHER_FILES
+    return (sys.maxsize if limit == resource.RLIM_INFINITY else limit) - num_open_files() - _OTHER_FILES
+
+
+def num_open_files() -> int:
+    """Return how many files this process has open."""
+    return len(list(Path("/dev/fd").iterdir()))
 
 
 @contextmanager

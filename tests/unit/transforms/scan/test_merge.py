@@ -15,6 +15,7 @@ from transforms.scan.kinds import Family, count_kinds
 from transforms.scan.merge import publish_groups, publish_merged, refer_counts
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
+from transforms.units.sorted_runs import num_open_files
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_merged_files_do_not_depend_on_groups_and_temporary_files(out, counted, 
 
 def test_merges_of_all_threads_open_no_more_files_than_the_process_may(tmp_path, counted, limited):
     expected = counted(OutputFolder(tmp_path / "one"), shards=1)
-    limited(resource.RLIMIT_NOFILE, 120)
+    limited(resource.RLIMIT_NOFILE, num_open_files() + 60)
     assert counted(OutputFolder(tmp_path / "many"), shards=60, threads=8) == expected
     assert counted(OutputFolder(tmp_path / "groups"), shards=60, threads=8, groups=2) == expected
 

@@ -69,19 +69,21 @@ def test_runs_of_any_number_add_up_and_come_out_in_order(tmp_path, parts):
 
 
 @pytest.mark.parametrize(
-    ("limit", "threads", "num_runs", "expected"),
+    ("limit", "open_files", "threads", "num_runs", "expected"),
     [
-        (1024, 16, 128, 7),
-        (1024, 16, 20, 16),
-        (256, 8, 128, 1),
-        (64, 8, 128, 1),
-        (3, 1, 0, 1),
-        (resource.RLIM_INFINITY, 8, 128, 8),
+        (1024, 10, 16, 128, 7),
+        (1024, 400, 16, 128, 4),
+        (1024, 10, 16, 20, 16),
+        (256, 10, 8, 128, 1),
+        (64, 63, 8, 128, 1),
+        (3, 3, 1, 0, 1),
+        (resource.RLIM_INFINITY, 10, 8, 128, 8),
     ],
 )
-def test_merges_share_the_files_that_may_be_open(monkeypatch, limit, threads, num_runs, expected):
+def test_merges_share_the_files_that_may_be_open(monkeypatch, limit, open_files, threads, num_runs, expected):
     monkeypatch.setattr(transforms.units.sorted_runs, "MAX_RUNS", 128)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, resource.RLIM_INFINITY))
+    monkeypatch.setattr(transforms.units.sorted_runs, "num_open_files", lambda: open_files)
     assert merges_at_once(threads, num_runs) == expected
 
 
