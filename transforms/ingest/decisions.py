@@ -19,7 +19,7 @@ from schemas.tables import REJECTS
 from schemas.units import Unit
 from transforms.ingest.dedup.clusters import unit_near_duplicates
 from transforms.ingest.dedup.exact import unit_duplicates
-from transforms.ingest.fingerprints import naming_fingerprints
+from transforms.ingest.minhash import naming_first_pass
 from transforms.sources.batches import BATCH_ROWS, Flags
 from transforms.sources.listing import Kind
 from transforms.storage.folder import OutputFolder
@@ -77,7 +77,7 @@ def _set(settled: dict[str, pa.Array[Any]], flags: Flags, column: Column, *reaso
 
 def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOptions) -> Decisions:
     """Return which rows of a unit's fingerprints are kept, and in which shards."""
-    with naming_fingerprints(fingerprints):
+    with naming_first_pass(fingerprints):
         kept, sizes, ends = _passed(fingerprints)
     duplicate, near = np.zeros(len(kept), dtype=bool), dict[int, str]()
     if unit.payload["duplicates"]:
@@ -90,7 +90,7 @@ def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOpt
     kept[list(near)] = False
     borders: list[int] = []
     if unit.payload["kind"] != Kind.FILE:  # loose files are one shard
-        with naming_fingerprints(fingerprints):
+        with naming_first_pass(fingerprints):
             borders = cut(_kept_paths(fingerprints, kept, sizes), options.unit_bytes)
     shards = np.searchsorted(borders, np.cumsum(kept) - 1, side="right")
     return Decisions(fingerprints=fingerprints, kept=kept, duplicate=duplicate, near=near, shards=shards, ends=ends)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -27,7 +26,14 @@ from schemas.units import Unit
 from transforms.filters.redaction import redacted
 from transforms.filters.verdicts import ContentFilter, Verdict
 from transforms.ingest.found_licenses import licensed
-from transforms.ingest.minhash import NAME, SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
+from transforms.ingest.minhash import (
+    NAME,
+    SignatureWriter,
+    finds_near_duplicates,
+    naming_first_pass,
+    signatures_name,
+    signed_digest,
+)
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
 from transforms.sources.files import count_changed, file_clock
@@ -189,7 +195,7 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
     Raises:
         IntegrityError: If it is damaged.
     """
-    with naming_fingerprints(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with naming_first_pass(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         digest, expected = hashlib.sha256(), (file.metadata.metadata or {})[_DIGEST].decode("ascii")
         if not any(map(file.schema_arrow.equals, _schemas())):
             raise ValueError("it has other columns")
@@ -208,19 +214,6 @@ def read_columns(path: Path, names: Sequence[str]) -> pa.Table:
     """
     schema = pa.schema([FINGERPRINTS.field(name) for name in names])
     return pa.Table.from_batches((batch.select(schema.names) for batch in read_fingerprints(path)), schema)
-
-
-@contextmanager
-def naming_fingerprints(path: Path) -> Iterator[None]:
-    """Turn what is said of damaged fingerprints in the block into an error that names them.
-
-    Raises:
-        IntegrityError: Naming them.
-    """
-    try:
-        yield
-    except (OSError, pa.ArrowException, cppmill_core.CoreError, KeyError, ValueError) as error:
-        raise IntegrityError(f"{path}: damaged ({error}); run again with --rehash, which makes it again") from error
 
 
 def _write_signed(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,7 +30,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.options import IngestOptions
 from schemas.tables import signatures_schema
 from transforms.ingest.shingles import Shingles, shingle
-from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.folder import CACHE, OutputFolder, naming_damage
 
 Signatures = npt.NDArray[np.uint8]
 Sketches = npt.NDArray[np.uint64]
@@ -189,14 +190,27 @@ def read_signatures(path: Path, permutations: int) -> Iterator[Signed]:
     Raises:
         IntegrityError: If the file is damaged.
     """
+    with naming_first_pass(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+            data = b"".join(value.as_buffer() for value in batch.column("signature"))
+            signatures = np.frombuffer(data, dtype=np.uint8).reshape(-1, permutations)
+            yield Signed(batch.column("row").to_numpy(), signatures)
+
+
+@contextmanager
+def naming_first_pass(path: Path) -> Iterator[None]:
+    """Turn what is said of a damaged file of the first pass in the block into an error that names it.
+
+    Raises:
+        IntegrityError: Naming it.
+        ResourceError: If the machine refused something.
+    """
+    advice = "run again with --rehash, which makes it again"
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                data = b"".join(value.as_buffer() for value in batch.column("signature"))
-                signatures = np.frombuffer(data, dtype=np.uint8).reshape(-1, permutations)
-                yield Signed(batch.column("row").to_numpy(), signatures)
-    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-        raise IntegrityError(f"{path}: damaged ({error}); run again with --rehash, which makes it again") from error
+        with naming_damage(str(path), advice):
+            yield
+    except (cppmill_core.CoreError, KeyError, ValueError) as error:
+        raise IntegrityError(f"{path}: damaged ({error}); {advice}") from error
 
 
 def _footer(name: str, digest: str) -> dict[str, str]:
@@ -205,9 +219,14 @@ def _footer(name: str, digest: str) -> dict[str, str]:
 
 
 def copy_signatures(source: Path, path: Path, name: str, kept: npt.NDArray[np.bool_], digest: str) -> int:
-    """Write the signatures of the rows that are kept, with the digest of their fingerprints; return their number."""
-    table = pq.read_table(source, page_checksum_verification=True)
-    table = table.filter(pa.array(kept[table.column("row").to_numpy()]))
+    """Write the signatures of the rows that are kept, with the digest of their fingerprints; return their number.
+
+    Raises:
+        IntegrityError: If the source is damaged.
+    """
+    with naming_first_pass(source):
+        table = pq.read_table(source, page_checksum_verification=True)
+        table = table.filter(pa.array(kept[table.column("row").to_numpy()]))
     with pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(_footer(name, digest))

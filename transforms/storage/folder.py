@@ -67,8 +67,12 @@ class UnsealedError(IntegrityError):
 
 
 @contextmanager
-def naming_damage(where: str) -> Iterator[None]:
+def naming_damage(where: str, advice: str = "restore it, or remove it and run again") -> Iterator[None]:
     """Turn what Arrow says of a damaged file in the block, a name that is not UTF-8 too, into an error that names it.
+
+    Args:
+        where: The file.
+        advice: What the error ends with.
 
     Raises:
         IntegrityError: Naming it.
@@ -83,7 +87,7 @@ def naming_damage(where: str) -> Iterator[None]:
         if refusal := find_refusal(str(error)):
             raise ResourceError(refusal) from error
         reason = " ".join(str(error).partition(_GENERATOR_FAILED)[0].split())
-        raise IntegrityError(f"{where}: damaged ({reason}); restore it, or remove it and run again") from error
+        raise IntegrityError(f"{where}: damaged ({reason}); {advice}") from error
 
 
 class OutputFolder:

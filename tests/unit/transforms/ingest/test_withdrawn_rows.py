@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_content_filter
 from transforms.filters.withdrawals import Withdrawals
 from transforms.ingest.fingerprints import fingerprint_unit, fingerprints_digest, fingerprints_name, read_fingerprints
 from transforms.ingest.input_units import UNMARKED, plan_inputs
-from transforms.ingest.minhash import read_signatures, signatures_name
+from transforms.ingest.minhash import copy_signatures, read_signatures, signatures_name
 from transforms.ingest.plan import find_first_pass, prune_cache
 from transforms.ingest.withdrawn_rows import fingerprint_marked
 from transforms.sources.listing import list_inputs
@@ -57,6 +58,16 @@ def test_another_list_reads_no_source(made):
     assert not found.unread
     prune_cache(found, out, OPTIONS)
     assert made(projects=["other"])[0].key != unit.key, "the fingerprints without withdrawals are kept"
+
+
+def test_damaged_signatures_are_named_where_they_are_copied(made, tmp_path):
+    made(projects=["other"])
+    (path, *_) = tmp_path.glob("out/.cache/signatures/*.parquet")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(IntegrityError, match=f"^{path}: damaged .*; run again with --rehash"):
+        copy_signatures(path, tmp_path / "copy", "copy", np.array([True] * 4), "digest")
 
 
 def test_a_unit_without_a_withdrawn_document_has_the_digest_that_it_had(made):
