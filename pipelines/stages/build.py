@@ -253,9 +253,9 @@ def _install(session: Session, source: Path) -> bool:
 def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
     """Build, publish, and return the receipt and the few lines of findings."""
     out, options = session.out, session.config.options
-    paths = [output.path for output in counts.outputs]
-    out.check_bytes(counts.outputs)
-    found = read_scan_counts(out, paths, by_group=options.build.project_cap is not None)
+    files = {output.path: output.sha256 for output in counts.outputs}
+    out.check_bytes(files)
+    found = read_scan_counts(out, list(files), by_group=options.build.project_cap is not None)
     with _staging_folder(session) as staged:
         findings = write_tokenizer(
             found,

@@ -462,8 +462,19 @@ def test_a_shard_that_only_has_another_name_is_not_made_again_and_its_receipts_n
     assert list(verify(copied_run.out)) == []
 
 
-@pytest.mark.parametrize(("rotten", "again"), [("counts/words", "tokenizer"), ("counts/parts", "counts/terms.parquet")])
-def test_a_bit_that_rots_in_counts_is_found_before_anything_is_made_from_them(copied_run, cppmill, rotten, again):
+@pytest.mark.parametrize(
+    ("rotten", "again"),
+    [
+        ("documents", "counts"),
+        ("counts/parts", "counts/terms.parquet"),
+        ("counts/words", "tokenizer"),
+        ("documents", "tokens"),
+        ("documents", "proofs"),
+        ("tokens", "proofs"),
+    ],
+)
+def test_a_bit_that_rots_is_found_before_anything_is_made_from_the_file(copied_run, cppmill, rotten, again):
+    before = copied_run.tree()
     path = sorted((copied_run.out / rotten).glob("*.parquet"))[0]
     data, status = bytearray(path.read_bytes()), path.stat()
     data[len(data) // 2] ^= 1
@@ -475,6 +486,7 @@ def test_a_bit_that_rots_in_counts_is_found_before_anything_is_made_from_them(co
     assert (done.returncode, f"error: {path}: its SHA-256 is " in done.stderr) == (1, True), done.stderr
     path.unlink()
     cppmill(*copied_run.command)
+    assert copied_run.tree() == before
     assert verify(str(copied_run.out)) == []
 
 

@@ -83,8 +83,12 @@ def count_part(unit: Unit, settings: DriftSettings) -> UnitReceipt:
     Args:
         unit: Its payload names both shards: `{"shard", "documents", "inputs": {path: SHA-256}}`.
         settings: Vocabulary size, threads and memory.
+
+    Raises:
+        IntegrityError: If one of them is damaged.
     """
     out = settings.out
+    out.check_bytes(unit.payload["inputs"])
     ids = count_ids(out, unit.payload["shard"], settings.vocab_size)
     names = _count_names(unit.payload["documents"], settings)
     outputs = (
@@ -131,8 +135,10 @@ def check_parts(out: OutputFolder, shards: Iterable[str]) -> None:
 
     def check(sha256: str) -> None:
         unit = Unit(stage=Stage.DRIFT, key=part_key(sha256), num_bytes=0, label=sha256, payload={})
-        if out.find_receipt(unit) is None:
+        receipt = out.find_receipt(unit)
+        if receipt is None:
             raise IntegrityError(f"{out.where(unit.receipt_path)}: missing, or not the receipt of the counts beside it")
+        out.check_bytes({output.path: output.sha256 for output in receipt.outputs})
 
     out.each(check, shards)
 

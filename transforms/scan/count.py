@@ -90,8 +90,12 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
         settings: The scanner's configuration.
         threads: Threads for this shard.
         memory_bytes: Memory for this shard.
+
+    Raises:
+        IntegrityError: If the shard is damaged.
     """
     out = settings.out
+    out.check_bytes(unit.payload["inputs"])
     scanner = cppmill_core.Scanner(settings.scanner_config, threads, memory_bytes=memory_bytes, spill_dir=out.temporary)
     with out.open_local(unit.payload["shard"]) as shard:
         for batch in read_documents([shard], read_ahead=threads > 1):

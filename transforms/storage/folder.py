@@ -372,19 +372,21 @@ class OutputFolder:
         with self.open_local(name) as path:
             return sha256_file(path)
 
-    def check_bytes(self, outputs: Iterable[OutputFile]) -> None:
-        """Compare files from which something else is about to be made with their receipt, remembered or not.
+    def check_bytes(self, files: Mapping[str, str]) -> None:
+        """Compare files from which something else is about to be made with what their receipts say, read or not before.
 
         Bits that rot on a disk change no time. A store has checksums of its own, and its objects are not read twice.
+
+        Args:
+            files: The SHA-256 of each, by name.
 
         Raises:
             IntegrityError: Naming the first that is another one.
         """
-        for output in () if is_remote(self.root) else outputs:
-            if (found := self.hash(output.path)) != output.sha256:
+        for name, sha256 in {} if is_remote(self.root) else files.items():
+            if (found := self.hash(name)) != sha256:
                 raise IntegrityError(
-                    f"{self.where(output.path)}: its SHA-256 is {found}, its receipt says {output.sha256}; remove it "
-                    "and run again"
+                    f"{self.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; remove it and run again"
                 )
 
     def load_digests(self) -> None:

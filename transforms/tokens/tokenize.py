@@ -46,8 +46,9 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
         settings: Tokenizer and policy.
 
     Raises:
-        IntegrityError: If the tokenizer in OUT is not the planned one.
+        IntegrityError: If the tokenizer in OUT is not the planned one, or the shard is damaged.
     """
+    settings.out.check_bytes(unit.payload["inputs"])
     tokenizer = open_tokenizer(settings)
     totals: dict[str, Any] = {"documents": 0, "bytes": 0, "tokens": 0, "max_token_id": 0, "control_text": {}}
 

@@ -233,7 +233,7 @@ def _refuse(rows: pa.RecordBatch, decoded: pa.RecordBatch, row: int, where: str)
     path, num_bytes, doc_id = (rows.column(name)[row] for name in ("path", "num_bytes", "doc_id"))
     raise IntegrityError(
         f"{where}: {path} decodes to {decoded.column('num_bytes')[row]} bytes that do not match its doc_id {doc_id} "
-        f"({num_bytes} bytes)"
+        f"({num_bytes} bytes); remove the file and run again"
     )
 
 
