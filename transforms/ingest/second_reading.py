@@ -20,6 +20,7 @@ from schemas.tables import FINGERPRINTS, LICENSE_SOURCE, REJECTS
 from transforms.filters.kept_counts import count_kept, sum_counts
 from transforms.ingest.decisions import Decisions
 from transforms.ingest.fingerprints import read_fingerprints
+from transforms.ingest.minhash import naming_first_pass
 from transforms.sources.batches import Flags, is_equal, set_licenses
 
 
@@ -72,7 +73,9 @@ class SecondReading:
         yield from self._appeared
 
     def _settle(self, known: pa.RecordBatch, changed: Flags) -> None:
-        _count(self.ledger, self._decisions.settle(known, self._first, changed))
+        # Their digest is compared after the last of them.
+        with naming_first_pass(self._decisions.fingerprints):
+            _count(self.ledger, self._decisions.settle(known, self._first, changed))
         last = self._first + known.num_rows
         self._changed[self._first : last] = changed
         self._first = last

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from schemas.tables import DOCUMENTS, REJECTS
 from tests.stores import new_prefix
@@ -131,6 +132,19 @@ def test_a_file_that_changes_between_the_passes_is_dead_and_costs_no_other(
     assert ("p/a.cpp", "dead", "changed") in result.rejects
     assert result.ledger.documents.total == len(CORPUS)
     assert result.ledger.num_bytes.dead == {"changed": len(CORPUS["p/a.cpp"])}
+
+
+def test_fingerprints_with_a_column_that_is_none_are_named(corpus: Path, tmp_path: Path, run_first_pass: Any) -> None:
+    out = OutputFolder(tmp_path / "out")
+    (unit,) = run_first_pass([corpus], out, IngestOptions()).units
+    path = Path(out.where(unit.payload["fingerprints"]))
+    table, footer = pq.read_table(path), pq.read_metadata(path).metadata
+    edited = [{**row, "column": row["column"].replace("filtered", "filtere0")} for row in table.to_pylist()]
+    with pq.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(pa.Table.from_pylist(edited, table.schema))
+        writer.add_key_value_metadata({key: value for key, value in footer.items() if key.startswith(b"cppmill")})
+    with pytest.raises(IntegrityError, match=f"^{path}: damaged .*'filtere0'.*; run again with --rehash"):
+        ingest_unit(unit, WriteSettings(out, IngestOptions()))
 
 
 @pytest.mark.parametrize(
