@@ -462,6 +462,14 @@ def test_a_shard_that_only_has_another_name_is_not_made_again_and_its_receipts_n
     assert list(verify(copied_run.out)) == []
 
 
+def rot(path):
+    """Flip a bit of a file, which keeps its time."""
+    data, status = bytearray(path.read_bytes()), path.stat()
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 @pytest.mark.parametrize(
     ("rotten", "again"),
     [
@@ -476,10 +484,7 @@ def test_a_shard_that_only_has_another_name_is_not_made_again_and_its_receipts_n
 def test_a_bit_that_rots_is_found_before_anything_is_made_from_the_file(copied_run, cppmill, rotten, again):
     before = copied_run.tree()
     path = sorted((copied_run.out / rotten).glob("*.parquet"))[0]
-    data, status = bytearray(path.read_bytes()), path.stat()
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    rot(path)
     made = copied_run.out / again
     shutil.rmtree(made) if made.is_dir() else made.unlink()
     done = cppmill(*copied_run.command, check=False)
@@ -488,6 +493,37 @@ def test_a_bit_that_rots_is_found_before_anything_is_made_from_the_file(copied_r
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
     assert verify(str(copied_run.out)) == []
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "special_tokens_map.json", "tokenizer_config.json"])
+def test_a_bit_that_rots_in_the_tokenizer_is_repaired_where_its_build_is_known_and_named_where_not(
+    copied_run, cppmill, name
+):
+    before, path = copied_run.tree(), copied_run.out / "tokenizer" / name
+    rot(path)
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+    (copied_run.sources / "more.h").write_text("int more;")
+    cppmill(*copied_run.command)
+    rot(path)
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert f"{path}: " in done.stderr and "restore it, or --rebuild-tokenizer, which moves" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.tsv", "manifest.json"])
+def test_a_folder_in_the_place_of_a_file_of_the_tokenizer_is_named(copied_run, cppmill, name):
+    before, path = copied_run.tree(), copied_run.out / "tokenizer" / name
+    path.unlink()
+    path.mkdir()
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, f"{path}: a folder, or a link to itself, is in the place of a file" in done.stderr) == (
+        1,
+        True,
+    ), done.stderr
+    path.rmdir()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
 
 
 def test_groups_of_counts_that_a_killed_merge_left_are_not_merged(copied_run, cppmill, monkeypatch):

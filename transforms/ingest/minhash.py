@@ -6,7 +6,8 @@ share of permutations in which two documents agree estimates the Jaccard similar
 minwise hashing"): one in four agrees by chance, which the estimate takes into account.
 
 A unit's signatures are kept in `.cache/signatures`, for every document that passed the filters and has a code token;
-they match the rows of its fingerprints, whose digest is in the footer.
+they match the rows of its fingerprints, whose digest is in the footer, beside one of the rows of signatures: checksums
+of Parquet cover pages, not where they are.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ Sketches = npt.NDArray[np.uint64]
 BATCH_ROWS = 1024
 """Rows of signatures that are read at a time."""
 
-_FORMAT = 1
+_FORMAT = 2
 _SEED = 1
 _FOLD = np.uint32(0x9E3779B1)
 _BATCH_BYTES = 1 << 20
-_DIGEST = b"cppmill.fingerprints"
+_DIGEST, _ROWS = b"cppmill.fingerprints", b"cppmill.rows"
 NAME = b"cppmill.name"
 """The key of the footer of working state that has the name of the file in OUT: its name says what it was made from."""
 
@@ -146,7 +147,7 @@ class SignatureWriter:
         self._schema = signatures_schema(self._permutations)
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", write_page_checksum=True)
         self._waiting, self._waiting_bytes = list[tuple[int, bytes]](), 0
-        self.count = 0
+        self._digest, self.count = _RowsDigest(), 0
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -166,7 +167,20 @@ class SignatureWriter:
     def finish(self, digest: str) -> None:
         """Write what is left, and the digest of the unit's fingerprints."""
         self._write()
-        self._writer.add_key_value_metadata(_footer(self._name, digest))
+        footer = {NAME: self._name, _DIGEST: digest, _ROWS: self._digest.hexdigest()}
+        self._writer.add_key_value_metadata({key.decode("ascii"): value for key, value in footer.items()})
+
+    def write(self, signed: Signed) -> None:
+        """Write signatures of rows that follow those before."""
+        if len(signed.rows):
+            column = pa.FixedSizeBinaryArray.from_buffers(
+                self._schema.field("signature").type,
+                len(signed.rows),
+                [None, pa.py_buffer(signed.signatures.tobytes())],
+            )
+            self._writer.write_batch(pa.RecordBatch.from_arrays([pa.array(signed.rows), column], schema=self._schema))
+            self._digest.add(signed)
+            self.count += len(signed.rows)
 
     def _write(self) -> None:
         shingles = shingle([content for _, content in self._waiting], self._tokens)
@@ -176,12 +190,21 @@ class SignatureWriter:
         self._waiting_bytes = 0
         if len(rows):
             offsets = np.unique(shingles.offsets)
-            signatures = sign(Shingles(shingles.hashes, offsets), self._permutations)
-            column = pa.FixedSizeBinaryArray.from_buffers(
-                self._schema.field("signature").type, len(rows), [None, pa.py_buffer(signatures.tobytes())]
-            )
-            self._writer.write_batch(pa.RecordBatch.from_arrays([pa.array(rows), column], schema=self._schema))
-            self.count += len(rows)
+            self.write(Signed(rows, sign(Shingles(shingles.hashes, offsets), self._permutations)))
+
+
+class _RowsDigest:
+    """A digest of signatures and their rows, which does not depend on how they come in batches."""
+
+    def __init__(self) -> None:
+        self._rows, self._signatures = hashlib.sha256(), hashlib.sha256()
+
+    def add(self, signed: Signed) -> None:
+        self._rows.update(signed.rows.astype("<u4").tobytes())
+        self._signatures.update(signed.signatures.tobytes())
+
+    def hexdigest(self) -> str:
+        return hashlib.sha256(self._rows.digest() + self._signatures.digest()).hexdigest()
 
 
 def read_signatures(path: Path, permutations: int) -> Iterator[Signed]:
@@ -191,10 +214,19 @@ def read_signatures(path: Path, permutations: int) -> Iterator[Signed]:
         IntegrityError: If the file is damaged.
     """
     with naming_first_pass(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        digest, expected = _RowsDigest(), (file.metadata.metadata or {})[_ROWS].decode("ascii")
+        if not file.schema_arrow.equals(signatures_schema(permutations)):
+            raise ValueError("it has other columns")
         for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+            if any(column.null_count for column in batch.columns):
+                raise ValueError("it has no value where there must be one")
             data = b"".join(value.as_buffer() for value in batch.column("signature"))
             signatures = np.frombuffer(data, dtype=np.uint8).reshape(-1, permutations)
-            yield Signed(batch.column("row").to_numpy(), signatures)
+            signed = Signed(batch.column("row").to_numpy(), signatures)
+            digest.add(signed)
+            yield signed
+        if digest.hexdigest() != expected:
+            raise ValueError("its rows are not those that were written")
 
 
 @contextmanager
@@ -213,24 +245,19 @@ def naming_first_pass(path: Path) -> Iterator[None]:
         raise IntegrityError(f"{path}: damaged ({error}); {advice}") from error
 
 
-def _footer(name: str, digest: str) -> dict[str, str]:
-    """Return what the footer of signatures says: their name in OUT, and the digest of their fingerprints."""
-    return {NAME.decode("ascii"): name, _DIGEST.decode("ascii"): digest}
-
-
-def copy_signatures(source: Path, path: Path, name: str, kept: npt.NDArray[np.bool_], digest: str) -> int:
+def copy_signatures(
+    source: Path, path: Path, name: str, *, kept: npt.NDArray[np.bool_], digest: str, options: IngestOptions
+) -> int:
     """Write the signatures of the rows that are kept, with the digest of their fingerprints; return their number.
 
     Raises:
         IntegrityError: If the source is damaged.
     """
-    with naming_first_pass(source):
-        table = pq.read_table(source, page_checksum_verification=True)
-        table = table.filter(pa.array(kept[table.column("row").to_numpy()]))
-    with pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata(_footer(name, digest))
-    return table.num_rows
+    with SignatureWriter(path, name, options) as writer:
+        for rows, signatures in read_signatures(source, options.near_duplicate_permutations):
+            writer.write(Signed(rows[kept[rows]], signatures[kept[rows]]))
+        writer.finish(digest)
+    return writer.count
 
 
 def signed_digest(out: OutputFolder, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,4 +91,5 @@ def _publish_signatures(unit: Unit, unmarked: Unit, out: OutputFolder, options: 
         kept = np.asarray(pc.equal(columns, pa.scalar(str(Column.KEPT))).to_numpy(), dtype=bool)
         digest = fingerprints_digest(out, name)
         signed = signatures_name(unit.key, options)
-        out.publish(signed, lambda path: copy_signatures(source, path, signed, kept, digest))
+        copy = partial(copy_signatures, source, name=signed, kept=kept, digest=digest, options=options)
+        out.publish(signed, copy)

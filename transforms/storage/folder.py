@@ -175,7 +175,8 @@ class OutputFolder:
     def adopt(self, name: str, temporary: Path, *, rows: int) -> OutputFile:
         """Publish a finished file of the folder `temporary`, and remove it there."""
         digest, size = sha256_file(temporary), temporary.stat().st_size
-        self.store.put(name, temporary, sha256=digest)
+        with naming_file(self.where(name), temporary):
+            self.store.put(name, temporary, sha256=digest)
         return OutputFile(path=name, sha256=digest, num_bytes=size, rows=rows)
 
     def publish_bytes(self, name: str, data: bytes) -> OutputFile:
@@ -390,13 +391,19 @@ class OutputFolder:
                 )
 
     def load_digests(self) -> None:
-        """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true."""
+        """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true.
+
+        Those of a local tokenizer are left out: it is small, and bits that rot on a disk change no time.
+        """
         try:
             remembered = parse_json(self.read_bytes(_DIGESTS))
             entries: dict[str, list[Any]] = remembered["files"]
             if remembered["digest"] != _digest_of(entries):
                 return
-            self._digests.update({name: (size, version, digest) for name, (size, version, digest) in entries.items()})
+            unread = f"{receipt_folder(Stage.BUILD)}/"
+            for name, (size, version, digest) in entries.items():
+                if is_remote(self.root) or not name.startswith(unread):
+                    self._digests[name] = (size, version, digest)
         except (FileNotFoundError, ValueError, AttributeError, TypeError, LookupError):
             self._digests.clear()  # only a cache: missing digests are computed again
 

@@ -9,9 +9,11 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cppmill_core.columns import numbers
 
@@ -100,7 +102,7 @@ def is_whole(out: OutputFolder, name: str, schema: pa.Schema) -> bool:
     """Return whether a file that `merge_parts` wrote is there, undamaged and with all its rows, by reading it.
 
     Checksums of Parquet cover pages. The digest in the footer shows what the footer lost, and that the file has its own
-    name, which says what the rows were chosen from.
+    name, which says what the rows were chosen from. By the footer's statistics `read_rows` finds a unit's rows.
     """
     try:
         with out.open_ranges(name) as file, pq.ParquetFile(file, page_checksum_verification=True) as table:
@@ -108,10 +110,20 @@ def is_whole(out: OutputFolder, name: str, schema: pa.Schema) -> bool:
                 return False
             digest, said = hashlib.sha256(name.encode()), (table.metadata.metadata or {}).get(_DIGEST.encode())
             for number in range(table.num_row_groups):
-                _add(digest, table.read_row_group(number, use_threads=False))
+                group = table.read_row_group(number, use_threads=False)
+                if not _has_true_statistics(table.metadata.row_group(number).column(0), group.column(0)):
+                    return False
+                _add(digest, group)
     except (FileNotFoundError, IntegrityError):
         return False
     return said == digest.hexdigest().encode()
+
+
+def _has_true_statistics(said: pq.ColumnChunkMetaData, values: pa.ChunkedArray[Any]) -> bool:
+    """Return whether the footer says of a column of a row group what is in it."""
+    stated = said.statistics
+    expected = (pc.min(values).as_py(), pc.max(values).as_py(), values.null_count, len(values))
+    return stated is not None and (stated.min, stated.max, stated.null_count, stated.num_values) == expected
 
 
 def _add(digest: hashlib._Hash, group: pa.Table) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.fingerprints import find_digest, fingerprint_unit
@@ -83,6 +84,33 @@ def test_units_whose_last_document_fills_a_batch_or_that_have_none_have_signatur
         fingerprint_unit(unit, out, OPTIONS, CONTENT_FILTER)
         with out.open_local(signatures_name(unit.key, OPTIONS)) as path:
             assert sum(len(signed.rows) for signed in read_signatures(path, 256)) == bool(text)
+
+
+def test_no_damage_to_signatures_is_taken_for_what_was_signed(tmp_path: Path, out: OutputFolder) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(40):
+        (tmp_path / f"in/{number}.h").write_bytes(b"int a;" * number)
+    (unit,) = plan_inputs(list_inputs([str(tmp_path / "in")], OPTIONS), OPTIONS)
+    fingerprint_unit(unit, out, OPTIONS, CONTENT_FILTER)
+    name, path = signatures_name(unit.key, OPTIONS), tmp_path / "damaged.parquet"
+
+    def read() -> list[tuple[int, bytes]]:
+        found = read_signatures(path, 256)
+        return [(int(row), signature.tobytes()) for signed in found for row, signature in zip(*signed, strict=True)]
+
+    data, refused = out.read_bytes(name), 0
+    path.write_bytes(data)
+    whole = read()
+    for place in range(0, len(data), 3):
+        damaged = bytearray(data)
+        damaged[place] ^= 0x10
+        path.write_bytes(damaged)
+        try:
+            assert read() == whole
+        except IntegrityError as error:
+            assert str(path) in str(error)
+            refused += 1
+    assert refused > 300
 
 
 def test_signatures_that_are_damaged_are_made_again(tmp_path: Path, out: OutputFolder) -> None:

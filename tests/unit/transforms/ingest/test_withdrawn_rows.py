@@ -67,7 +67,7 @@ def test_damaged_signatures_are_named_where_they_are_copied(made, tmp_path):
     data[len(data) // 4] ^= 1
     path.write_bytes(data)
     with pytest.raises(IntegrityError, match=f"^{path}: damaged .*; run again with --rehash"):
-        copy_signatures(path, tmp_path / "copy", "copy", np.array([True] * 4), "digest")
+        copy_signatures(path, tmp_path / "copy", "copy", kept=np.array([True] * 4), digest="", options=OPTIONS)
 
 
 def test_a_unit_without_a_withdrawn_document_has_the_digest_that_it_had(made):

@@ -8,6 +8,7 @@ import pytest
 import transforms.units.parts
 import transforms.units.sorted_runs
 from schemas.tables import DUPLICATES, NEAR_DUPLICATES
+from transforms.storage.folder import OutputFolder
 from transforms.units.flow import run_flow
 from transforms.units.parts import (
     clear_parts,
@@ -62,6 +63,22 @@ def test_a_merged_file_is_whole_only_with_all_its_rows_and_its_name(merged, out,
     assert not is_whole(out, ".cache/other.parquet", table.schema)
     out.publish(".cache/merged.parquet", lambda path: write_rows(path, table.slice(1)))
     assert not is_whole(out, ".cache/merged.parquet", table.schema)
+
+
+def test_no_damage_to_a_whole_file_hides_rows_of_a_unit(merged, tmp_path, table):
+    data, folder = merged.read_bytes(), OutputFolder(tmp_path)
+    footer, refused = len(data) - 8 - int.from_bytes(data[-8:-4], "little"), 0
+    path = tmp_path / ".cache/merged.parquet"
+    path.parent.mkdir(exist_ok=True)
+    for place in range(footer, len(data), 11):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        if not is_whole(folder, ".cache/merged.parquet", table.schema):
+            refused += 1
+        else:
+            assert pa.concat_tables(read_rows(path, index) for index in (0, 1, 2, 5, 9)).equals(table)
+    assert refused > 30
 
 
 def test_units_come_one_after_the_other_each_with_all_its_rows(merged, table):
