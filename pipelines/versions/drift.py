@@ -38,6 +38,7 @@ from transforms.drift.record import (
     Amount,
     IdTotals,
     Vocabulary,
+    check_totals,
     died_ids,
     find_alerts,
     find_totals,
@@ -186,6 +187,7 @@ def _go_on(versions: Versions, name: str, base: dict[str, Any], before: Finished
         counts = old.counts + add_ids(after.out, gained, vocab_size) - add_ids(before.out, lost, vocab_size)
         totals = replace(old, counts=counts)
     try:
+        check_totals(before.out)
         families = merge_names(after.out, before.out, gained=gained, lost=lost)
     except (FileNotFoundError, IntegrityError):
         check_parts(before.out, before.shards)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
 import tomllib
+from contextlib import suppress
 
 import cppmill_core
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -301,7 +304,9 @@ def damage(path, kind):
     data, other = path.read_bytes(), path.with_name({"ids": "names", "names": "ids"}[path.stem] + ".parquet")
     table = pq.read_table(path)
     path.unlink()
-    if kind == "cut":
+    if kind == "rotten":
+        path.write_bytes(rotten(data))
+    elif kind == "cut":
         path.write_bytes(data[: len(data) // 2])
     elif kind == "the other":
         shutil.copy(other, path)
@@ -311,7 +316,20 @@ def damage(path, kind):
         pq.write_table(table.take(list(range(len(table) - 1, -1, -1))), path)
 
 
-@pytest.mark.parametrize("kind", ["missing", "cut", "the other", "without values", "backwards"])
+def rotten(data):
+    """Flip the first bit with which other values are read."""
+    table = pq.read_table(io.BytesIO(data))
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        with suppress(OSError, pa.ArrowException):
+            read = pq.read_table(io.BytesIO(changed))
+            if read.schema.equals(table.schema) and len(read) == len(table) and not read.equals(table):
+                return bytes(changed)
+    raise AssertionError("no bit")
+
+
+@pytest.mark.parametrize("kind", ["missing", "rotten", "cut", "the other", "without values", "backwards"])
 @pytest.mark.parametrize("name", ["ids", "names"])
 def test_lost_or_damaged_totals_are_added_up_again(copied, name, kind):
     damage(copied.out("v000003") / f".cache/drift_totals/{name}.parquet", kind)

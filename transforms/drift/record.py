@@ -19,9 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import parse_json, seal
 from schemas.errors import IntegrityError
 from schemas.study_options import DriftOptions
 from schemas.tables import ID_COUNTS
+from transforms.drift.names import TOTALS
 from transforms.drift.parts import add_ids, check_parts
 from transforms.records.receipts import find_intact_receipt
 from transforms.records.versions import DRIFT, Versions
@@ -53,6 +55,8 @@ SHOWN = 20
 """How many projects, ids and families are named."""
 
 _IDS = f"{CACHE}/drift_totals/ids.parquet"
+_DIGESTS = f"{CACHE}/drift_totals/digests.json"
+"""The SHA-256 of the totals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +200,7 @@ def _read_totals(out: OutputFolder, receipt: Mapping[str, Any], reference_versio
         FileNotFoundError: If they are not kept.
         IntegrityError: If they are damaged, or those of another version.
     """
+    check_totals(out)
     with out.open_ranges(_IDS) as source:
         table = pq.read_table(source)
         if not table.schema.equals(ID_COUNTS) or any(column.null_count > 0 for column in table.columns):
@@ -208,11 +213,33 @@ def _read_totals(out: OutputFolder, receipt: Mapping[str, Any], reference_versio
     return IdTotals(counts=counts, reference=reference, reference_version=reference_version)
 
 
+def check_totals(out: OutputFolder) -> None:
+    """Compare the bytes of what a version has of ids and names with their digests; earlier versions wrote none.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        IntegrityError: If one is damaged.
+    """
+    try:
+        data = out.read_bytes(_DIGESTS)
+    except FileNotFoundError:
+        return
+    try:
+        found = {str(name): str(sha256) for name, sha256 in parse_json(data)["files"].items()}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise IntegrityError(f"{out.where(_DIGESTS)}: damaged ({error})") from error
+    if seal({"files": found}) != data:
+        raise IntegrityError(f"{out.where(_DIGESTS)}: damaged")
+    out.check_bytes(found)
+
+
 def write_totals(out: OutputFolder, totals: IdTotals) -> None:
-    """Write the ids of a version and of the reference."""
+    """Write the ids of a version and of the reference, and the digests of these and of its names, which are there."""
     ids = np.arange(len(totals.counts), dtype=np.uint32)
     table = pa.table([pa.array(column) for column in (ids, totals.counts, totals.reference)], schema=ID_COUNTS)
-    out.publish(_IDS, partial(write_rows, table=table))
+    ids_file = out.publish(_IDS, partial(write_rows, table=table))
+    files = {_IDS: ids_file.sha256, TOTALS: out.describe(TOTALS).sha256}
+    out.publish_bytes(_DIGESTS, seal({"files": files}))
 
 
 def died_ids(vocabulary: Vocabulary, before: Counts, after: Counts) -> dict[str, Any]:
