@@ -111,7 +111,7 @@ def is_whole(out: OutputFolder, name: str, schema: pa.Schema) -> bool:
             digest, said = hashlib.sha256(name.encode()), (table.metadata.metadata or {}).get(_DIGEST.encode())
             for number in range(table.num_row_groups):
                 group = table.read_row_group(number, use_threads=False)
-                if not _has_true_statistics(table.metadata.row_group(number).column(0), group.column(0)):
+                if not _says_truth(table.metadata.row_group(number), group):
                     return False
                 _add(digest, group)
     except (FileNotFoundError, IntegrityError):
@@ -119,11 +119,12 @@ def is_whole(out: OutputFolder, name: str, schema: pa.Schema) -> bool:
     return said == digest.hexdigest().encode()
 
 
-def _has_true_statistics(said: pq.ColumnChunkMetaData, values: pa.ChunkedArray[Any]) -> bool:
-    """Return whether the footer says of a column of a row group what is in it."""
-    stated = said.statistics
-    expected = (pc.min(values).as_py(), pc.max(values).as_py(), values.null_count, len(values))
-    return stated is not None and (stated.min, stated.max, stated.null_count, stated.num_values) == expected
+def _says_truth(said: pq.RowGroupMetaData, group: pa.Table) -> bool:
+    """Return whether the footer says of a row group how many rows are in it, and of which units."""
+    stated, units = said.column(0).statistics, group.column(0)
+    expected = (pc.min(units).as_py(), pc.max(units).as_py(), units.null_count, len(units))
+    found = None if stated is None else (stated.min, stated.max, stated.null_count, stated.num_values)
+    return found == expected and said.num_rows == group.num_rows
 
 
 def _add(digest: hashlib._Hash, group: pa.Table) -> None:
