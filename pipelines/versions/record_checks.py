@@ -20,7 +20,7 @@ from schemas.places import is_remote
 from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORM, DRIFT_FORMAT
 from transforms.filters.withdrawals import withdrawn_in
-from transforms.records.affected import find_lost_entries, read_affected
+from transforms.records.affected import check_remembered, find_lost_entries
 from transforms.records.receipts import RECEIPT, find_intact_receipt
 from transforms.records.trend import SUMS, TREND_FORM, TREND_FORMAT, find_sums, is_other_tokenizer
 from transforms.records.versions import (
@@ -112,10 +112,10 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
             if not same_json(value, facts[key]):
                 where = versions.folder.where(f"{folder}/{name}.json")
                 yield f"{where}: its {key} is {value}, that of {out.where(RECEIPT)} is {facts[key]}"
-    read_affected(versions)  # raises what is wrong with it
-    own = withdrawn_in(out)
-    if difference := find_lost_entries(versions, withdrawn_in(versions.folder), out, own):
+    kept, own = withdrawn_in(versions.folder), withdrawn_in(out)
+    if difference := find_lost_entries(versions, kept, out, own):
         yield difference
+    check_remembered(versions, kept, own)  # raises what is wrong
     yield from _check_previous(versions, name, records)
     if CHANGES in records:
         yield from _check_changes(versions, name, records[CHANGES], run)

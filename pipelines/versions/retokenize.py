@@ -37,7 +37,7 @@ from schemas.printing import count
 from schemas.study_options import DriftOptions
 from schemas.units import Stage
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
-from transforms.records.affected import check_own_list, known_withdrawals
+from transforms.records.affected import check_own_list, check_remembered, known_withdrawals
 from transforms.records.in_toto import products
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import RECEIPT, read_receipt
@@ -276,6 +276,7 @@ def _with_withdrawals(request: Request, config: RunConfig, versions: Versions) -
     """
     kept = withdrawn_in(versions.folder)
     lists = [known_withdrawals(versions), read_withdrawals(config.options.ingest.withdrawn)]
+    check_remembered(versions, *lists)
     wanted = reduce(or_, filter(None, lists), request.withdrawals)
     if not any(lists) and not any(wanted.counts.values()):
         return config

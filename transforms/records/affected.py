@@ -103,6 +103,16 @@ def find_lost_entries(
     )
 
 
+def check_remembered(versions: Versions, *lists: Withdrawals | None) -> None:
+    """Check that lists together name as many documents of each version as are remembered: entries are only added.
+
+    Raises:
+        IntegrityError: If they name fewer, or if what is remembered is no such record.
+    """
+    if read_affected(versions):
+        find_holdings(versions, reduce(or_, filter(None, lists), Withdrawals()))
+
+
 def check_own_list(out: OutputFolder, receipt: Mapping[str, Any]) -> None:
     """Check that the list of a version is the one that its receipt names: without it, documents could come back.
 

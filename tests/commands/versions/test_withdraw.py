@@ -163,6 +163,27 @@ def test_a_list_that_names_less_than_is_remembered_is_refused(withdrawn, cppmill
     assert "it names 0 documents of v000001, and affected.json remembers 1" in said
 
 
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_entries_that_are_lost_before_the_next_version_obeyed_them_are_missed(store, tmp_path, cppmill, damage):
+    (tmp_path / "ids").write_text(documents(store.out("v000001"))[GONE])
+    cppmill("withdraw", store.place, "--doc-ids", tmp_path / "ids")
+    path = store.place / "withdrawn.json"
+    whole = path.read_bytes()
+    if damage == "changed":
+        rewrite(path, lambda value: value.update(doc_ids=[64 * "0"]))
+    else:
+        path.unlink()
+    for command in (store.command, ("verify", store.place)):
+        done = cppmill(*command, check=False)
+        assert done.returncode == 1
+        said = done.stdout + done.stderr
+        assert "it names 0 documents of v000001, and affected.json remembers 1; entries were lost" in said
+    assert not (store.place / "versions/v000002").exists()
+    path.write_bytes(whole)
+    cppmill(*store.command, "--no-drift")
+    assert GONE not in documents(store.out("v000002"))
+
+
 @pytest.mark.parametrize("change", [{"paths": []}, {"paths": [64 * "0"]}], ids=["lost", "another"])
 def test_a_list_of_the_store_that_lacks_what_that_of_a_version_has_is_refused(withdrawn, tmp_path, cppmill, change):
     cppmill("verify", withdrawn.place)
