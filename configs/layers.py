@@ -92,7 +92,7 @@ class Layer:
             )
             known.pop(refused)
         for key, value in known.items():
-            yield from self._text_problems(name, key, value)
+            yield from self.text_problems(name, key, value)
 
     def _refused(self, table: str, model: type[BaseModel], error: ErrorDetails) -> str:
         """Return the line of a value that its model refuses, or of an entry of a list."""
@@ -101,7 +101,7 @@ class Layer:
         reason = describe_value(model, str(refused), entry=index is not None)
         return f"{self.place(table, str(refused), index=index)}: {reason}"
 
-    def _text_problems(self, table: str, key: str, value: object) -> Iterator[str]:
+    def text_problems(self, table: str, key: str, value: object) -> Iterator[str]:
         """Yield a line for every empty string, and for every extension that could match nothing."""
         entries = list(enumerate(value)) if isinstance(value, tuple) else [(None, value)]
         for index, text in entries:

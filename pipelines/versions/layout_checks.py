@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 
+from configs.layers import receipt_layer
 from configs.own_platforms import recorded_platforms
 from pipelines.versions.name_checks import check_names
 from schemas.digests import parse_json, same_json, sha256_file
@@ -203,6 +204,10 @@ def _check_options(run: RunUnits) -> Iterator[str]:
     for name, value in options.to_json().items():
         if not same_json(run.receipt["configs"].get(name), value):
             yield f"{where}: its options of {name} are not in the form in which a run writes them"
+    layer = receipt_layer(run.receipt["configs"], origin=where, with_tokenizer=True)
+    for table in layer.values:
+        for key, value in layer.table(table).items():
+            yield from layer.text_problems(table, key, value)
     if not has_own_platforms(run.receipt) and run.receipt["platform_vocab"]["digest"] != sha256_file(PUBLISHED):
         yield f"{where}: its platform vocabulary is not the one of this version, and none of the user's own"
     if has_own_platforms(run.receipt) and PLATFORM_VOCAB in run.files:

@@ -278,6 +278,11 @@ OF_THIS_VERSION = {
     "an option of the build": (options(build={"min_hits": 11}), "is the vocabulary of this installation"),
     "an option that there is not": (options(ingest={"note": 1}), "Extra inputs are not permitted"),
     "extensions": (options(ingest={"extensions": ["cpp"]}), "an extension that the options do not accept"),
+    "an extension in upper case": (
+        options(ingest={"extensions": ["cpp", "h", "hpp", "TXX"]}),
+        'ingest.extensions[3] = "TXX": not allowed; lower case and no dot',
+    ),
+    "a column without a name": (options(ingest={"content_column": ""}), "ingest.content_column"),
     "a filter on content": (options(ingest={"max_line_bytes": 1}), "by the options it is filtered long_lines"),
     "a licence": (options(ingest={"allowed_licenses": ["MIT"], "unlicensed": "drop"}), "it is filtered license"),
     "versions of nothing": (receipt(code={"licenses": "1"}), "its code has 'licenses', which no run writes"),
