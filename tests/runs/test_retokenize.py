@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -454,6 +455,26 @@ def test_current_is_complete_wherever_a_command_dies_and_the_next_one_continues(
     assert (outcome.changes is None) == (current == "v000002")
     assert (store.versions.current, store.versions.names) == ("v000002", ["v000002"])
     assert store.versions.building is None
+    assert verify(str(store.place / "current")) == []
+
+
+def test_a_shared_file_that_is_removed_as_it_is_damaged_is_not_shared_again(store, cppmill):
+    for path in store.out("v000001").glob("documents/part-*"):
+        status = path.stat()
+        with path.open("r+b") as file:  # of all versions that share it
+            file.seek(100)
+            byte = file.read(1)
+            file.seek(100)
+            file.write(bytes([byte[0] ^ 1]))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    store.change()
+    removed, options = [], ("--rebuild-tokenizer", "--vocab-size", "12288")
+    while (done := cppmill(*store.command, *options, check=False)).returncode:
+        path = re.search(r"error: (\S+): its SHA-256 is .*remove it and run again$", done.stderr, re.M)[1]
+        assert path not in removed
+        Path(path).unlink()
+        removed.append(path)
+    assert removed
     assert verify(str(store.place / "current")) == []
 
 

@@ -245,14 +245,16 @@ class Versions:
     def begin(self, base: str | None) -> str:
         """Return the version to make: the unfinished one, else a new one.
 
-        It shares the files of the base that it may reuse; the base's receipt is not among them.
+        It shares the files of the base that it may reuse; the base's receipt is not among them. A file that is removed
+        from it afterwards, as it was damaged, is not shared again.
         """
         name = self.building
         if name is None or name == base:
             name = f"v{max(map(_number, self.names), default=0) + 1:06}"
             self.folder.publish_bytes(BUILDING, json.dumps({"version": name}).encode())
-        if base is not None:
+        if base is not None and parse_json(self.folder.read_bytes(BUILDING)).get("shares") != base:
             _share(self.out(base), self.out(name))
+            self.folder.publish_bytes(BUILDING, json.dumps({"version": name, "shares": base}).encode())
         return name
 
     def finish(self, name: str, changes: dict[str, object], *, replaced: str | None) -> None:
