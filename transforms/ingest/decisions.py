@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead, Filtered
@@ -19,8 +18,8 @@ from schemas.tables import REJECTS
 from schemas.units import Unit
 from transforms.ingest.dedup.clusters import unit_near_duplicates
 from transforms.ingest.dedup.exact import unit_duplicates
-from transforms.ingest.minhash import naming_first_pass
-from transforms.sources.batches import BATCH_ROWS, Flags
+from transforms.ingest.fingerprints import read_columns, read_fingerprints
+from transforms.sources.batches import Flags
 from transforms.sources.listing import Kind
 from transforms.storage.folder import OutputFolder
 from transforms.units.chunking import cut
@@ -45,6 +44,10 @@ class Decisions:
     near: dict[int, str]
     shards: npt.NDArray[np.intp]
     ends: frozenset[int] = frozenset()
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the fingerprints, which were compared with their digest, in batches."""
+        return read_fingerprints(self.fingerprints, is_checked=True)
 
     def settle(self, rows: pa.RecordBatch, first: int, changed: Flags) -> pa.RecordBatch:
         """Return what became of documents.
@@ -76,9 +79,12 @@ def _set(settled: dict[str, pa.Array[Any]], flags: Flags, column: Column, *reaso
 
 
 def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOptions) -> Decisions:
-    """Return which rows of a unit's fingerprints are kept, and in which shards."""
-    with naming_first_pass(fingerprints):
-        kept, sizes, ends = _passed(fingerprints)
+    """Return which rows of a unit's fingerprints are kept, and in which shards.
+
+    Raises:
+        IntegrityError: If the fingerprints are damaged.
+    """
+    kept, sizes, ends = _passed(read_columns(fingerprints, ["column", "reason", "num_bytes"]))
     duplicate, near = np.zeros(len(kept), dtype=bool), dict[int, str]()
     if unit.payload["duplicates"]:
         with out.open_ranges(unit.payload["duplicates"]) as file:
@@ -90,15 +96,13 @@ def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOpt
     kept[list(near)] = False
     borders: list[int] = []
     if unit.payload["kind"] != Kind.FILE:  # loose files are one shard
-        with naming_first_pass(fingerprints):
-            borders = cut(_kept_paths(fingerprints, kept, sizes), options.unit_bytes)
+        borders = cut(_kept_paths(fingerprints, kept, sizes), options.unit_bytes)
     shards = np.searchsorted(borders, np.cumsum(kept) - 1, side="right")
     return Decisions(fingerprints=fingerprints, kept=kept, duplicate=duplicate, near=near, shards=shards, ends=ends)
 
 
-def _passed(path: Path) -> tuple[Flags, npt.NDArray[np.uint64], frozenset[int]]:
+def _passed(table: pa.Table) -> tuple[Flags, npt.NDArray[np.uint64], frozenset[int]]:
     """Return for each row of fingerprints whether it passed every filter, its bytes, and where time ran out."""
-    table = pq.read_table(path, columns=["column", "reason", "num_bytes"])
     kept = pc.equal(table.column("column"), pa.scalar(str(Column.KEPT))).to_numpy()
     late = pc.equal(table.column("reason"), pa.scalar(str(Dead.TIMEOUT))).to_numpy()
     ends = frozenset(np.flatnonzero(late).tolist())
@@ -108,10 +112,9 @@ def _passed(path: Path) -> tuple[Flags, npt.NDArray[np.uint64], frozenset[int]]:
 def _kept_paths(path: Path, kept: Flags, sizes: npt.NDArray[np.uint64]) -> Iterator[tuple[str, int]]:
     """Yield path and bytes of the rows that are kept."""
     first = 0
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=["path"], use_threads=False):
-            last = first + batch.num_rows
-            taken = kept[first:last]
-            paths = batch.column("path").filter(pa.array(taken)).to_pylist()
-            yield from zip(paths, sizes[first:last][taken].tolist(), strict=True)
-            first = last
+    for batch in read_fingerprints(path, is_checked=True):
+        last = first + batch.num_rows
+        taken = kept[first:last]
+        paths = batch.column("path").filter(pa.array(taken)).to_pylist()
+        yield from zip(paths, sizes[first:last][taken].tolist(), strict=True)
+        first = last

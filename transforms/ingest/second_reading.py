@@ -19,8 +19,6 @@ from schemas.reasons import Column, Dead
 from schemas.tables import FINGERPRINTS, LICENSE_SOURCE, REJECTS
 from transforms.filters.kept_counts import count_kept, sum_counts
 from transforms.ingest.decisions import Decisions
-from transforms.ingest.fingerprints import read_fingerprints
-from transforms.ingest.minhash import naming_first_pass
 from transforms.sources.batches import Flags, is_equal, set_licenses
 
 
@@ -44,7 +42,7 @@ class SecondReading:
         Args:
             batches: Batches of READ: the documents that the first pass found, and whatever has appeared since.
         """
-        rows = _Rows(read_fingerprints(self._decisions.fingerprints))
+        rows = _Rows(self._decisions.read())
         for batch in batches:
             known, first = rows.take(batch.num_rows), self._first
             same = _are_same(known, batch.slice(0, known.num_rows))
@@ -59,13 +57,13 @@ class SecondReading:
 
     def skip(self) -> None:
         """Take all documents for what they were: none is kept, so there is nothing to read for."""
-        for known in read_fingerprints(self._decisions.fingerprints):
+        for known in self._decisions.read():
             self._settle(known, np.zeros(known.num_rows, dtype=bool))
 
     def rejects(self) -> Iterator[pa.RecordBatch]:
         """Yield what is not kept, in order, as batches of REJECTS; what appeared since the first pass comes last."""
         first = 0
-        for known in read_fingerprints(self._decisions.fingerprints):
+        for known in self._decisions.read():
             last = first + known.num_rows
             settled = self._decisions.settle(known, first, self._changed[first:last])
             yield settled.filter(pa.array(~is_equal(settled.column("column"), Column.KEPT)))
@@ -73,9 +71,7 @@ class SecondReading:
         yield from self._appeared
 
     def _settle(self, known: pa.RecordBatch, changed: Flags) -> None:
-        # Their digest is compared after the last of them.
-        with naming_first_pass(self._decisions.fingerprints):
-            _count(self.ledger, self._decisions.settle(known, self._first, changed))
+        _count(self.ledger, self._decisions.settle(known, self._first, changed))
         last = self._first + known.num_rows
         self._changed[self._first : last] = changed
         self._first = last

@@ -183,7 +183,7 @@ def test_no_damage_to_fingerprints_is_taken_for_what_was_read(tmp_path: Path, ou
     planned: Any = SimpleNamespace(payload={"duplicates": "", "near_duplicates": "", "kind": "tar"})
     for place in range(0, len(data), 7):
         damaged = bytearray(data)
-        damaged[place] ^= 0x10
+        damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         out.publish_bytes(name, bytes(damaged))
         assert find_digest(unit, out, IngestOptions()) in ("", digest)

@@ -143,7 +143,7 @@ def test_fingerprints_with_a_column_that_is_none_are_named(corpus: Path, tmp_pat
     with pq.ParquetWriter(path, table.schema) as writer:
         writer.write_table(pa.Table.from_pylist(edited, table.schema))
         writer.add_key_value_metadata({key: value for key, value in footer.items() if key.startswith(b"cppmill")})
-    with pytest.raises(IntegrityError, match=f"^{path}: damaged .*'filtere0'.*; run again with --rehash"):
+    with pytest.raises(IntegrityError, match=f"^{path}: damaged .its rows are not those that were wr"):
         ingest_unit(unit, WriteSettings(out, IngestOptions()))
 
 
