@@ -133,6 +133,7 @@ class _Stop:
         if self.first is None:
             logging.disable()  # errors elsewhere are consequences of the stop
             threading.excepthook = lambda _: None
+            sys.unraisablehook = lambda _: None
             if sys.stderr is not None:
                 sys.stderr = cast("TextIO", _OfMainThread(sys.stderr))
             self.first = signal.Signals(number)

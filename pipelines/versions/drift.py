@@ -164,7 +164,7 @@ def _compare_counts(
             return _go_on(versions, name, base, before, after)
         note(
             f"{before.out.where(CACHE)}: counts for drift are missing or damaged; of {previous}, only what its receipt "
-            "says is compared"
+            f"says is compared, and {name} is the reference from now on"
         )
     totals = _first_totals(name, after)
     merge_names(after.out, None, gained=sorted(after.shards), lost=[])

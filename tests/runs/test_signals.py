@@ -298,6 +298,24 @@ with stop_on_signals():
     assert (process.returncode, out, said) == (0, "goes on 15\n", "")
 
 
+def test_a_signal_where_python_ignores_exceptions_says_only_that_it_stops() -> None:
+    body = """
+class Released:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(600)
+
+with stop_on_signals(advice="go on"):
+    Released()
+"""
+    process = run_direct(body)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (
+        143,
+        "\nSIGTERM: stopping (once more to end at once)\nstopped by SIGTERM: go on\n",
+    )
+
+
 def test_handlers_are_put_back_after_the_block() -> None:
     body = """
 before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
