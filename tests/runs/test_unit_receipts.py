@@ -511,6 +511,13 @@ def test_a_bit_that_rots_in_the_tokenizer_is_repaired_where_its_build_is_known_a
     assert f"{path}: " in done.stderr and "restore it, or --rebuild-tokenizer, which moves" in done.stderr, done.stderr
 
 
+def test_a_bit_that_rots_in_the_platforms_is_mended(copied_run, cppmill):
+    before = copied_run.tree()
+    rot(copied_run.out / "platform_vocab.json")
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
 @pytest.mark.parametrize("name", ["tokenizer.json", "vocab.tsv", "manifest.json"])
 def test_a_folder_in_the_place_of_a_file_of_the_tokenizer_is_named(copied_run, cppmill, name):
     before, path = copied_run.tree(), copied_run.out / "tokenizer" / name

@@ -393,7 +393,8 @@ class OutputFolder:
     def load_digests(self) -> None:
         """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true.
 
-        Those of a local tokenizer are left out: it is small, and bits that rot on a disk change no time.
+        Those of a local tokenizer, and of files at the top, are left out: they are small, and bits that rot on a disk
+        change no time.
         """
         try:
             remembered = parse_json(self.read_bytes(_DIGESTS))
@@ -402,7 +403,7 @@ class OutputFolder:
                 return
             unread = f"{receipt_folder(Stage.BUILD)}/"
             for name, (size, version, digest) in entries.items():
-                if is_remote(self.root) or not name.startswith(unread):
+                if is_remote(self.root) or ("/" in name and not name.startswith(unread)):
                     self._digests[name] = (size, version, digest)
         except (FileNotFoundError, ValueError, AttributeError, TypeError, LookupError):
             self._digests.clear()  # only a cache: missing digests are computed again

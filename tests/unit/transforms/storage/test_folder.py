@@ -104,21 +104,21 @@ def test_a_unit_whose_files_are_damaged_publishes_them_again_once_withdrawn(out)
 
 
 def test_digests_are_remembered_for_files_that_still_exist(out):
-    for name in ("file", "gone"):
+    for name in ("tokens/file", "tokens/gone"):
         out.publish_bytes(name, b"abc")
         out.digest(name)
-    out.remove("gone")
+    out.remove("tokens/gone")
     out.save_digests()
-    assert list(json.loads(out.read_bytes(".cache/digests.json"))["files"]) == ["file"]
+    assert list(json.loads(out.read_bytes(".cache/digests.json"))["files"]) == ["tokens/file"]
     again = OutputFolder(out.root)
     again.load_digests()
-    out.publish_bytes("file", b"xyz!")
-    assert again.digest("file") == hashlib.sha256(b"xyz!").hexdigest()
+    out.publish_bytes("tokens/file", b"xyz!")
+    assert again.digest("tokens/file") == hashlib.sha256(b"xyz!").hexdigest()
 
 
 def test_remembered_digests_that_were_damaged_are_forgotten(out):
-    out.publish_bytes("file", b"abc")
-    digest = out.digest("file")
+    out.publish_bytes("tokens/file", b"abc")
+    digest = out.digest("tokens/file")
     out.save_digests()
     data = out.read_bytes(".cache/digests.json")
     damaged = data.replace(f'"{digest}"]'.encode(), f'"{digest[:-1]}{int(digest[-1], 16) ^ 1:x}"]'.encode())
@@ -126,22 +126,23 @@ def test_remembered_digests_that_were_damaged_are_forgotten(out):
     out.publish_bytes(".cache/digests.json", damaged)
     again = OutputFolder(out.root)
     again.load_digests()
-    assert again.digest("file") == digest
+    assert again.digest("tokens/file") == digest
 
 
-def test_digests_are_remembered_by_size_and_time(tmp_path):
-    out, path = OutputFolder(tmp_path), tmp_path / "file"
-    out.publish_bytes("file", b"abc")
-    first = out.digest("file")
+@pytest.mark.parametrize(("name", "is_remembered"), [("tokens/file", True), ("tokenizer/file", False), ("file", False)])
+def test_digests_are_remembered_by_size_and_time_but_those_of_small_files(tmp_path, name, is_remembered):
+    out, path = OutputFolder(tmp_path), tmp_path / name
+    out.publish_bytes(name, b"abc")
+    first, changed = out.digest(name), hashlib.sha256(b"xyz").hexdigest()
     out.save_digests()
     again = OutputFolder(out.root)
     again.load_digests()
     status = path.stat()
     path.write_bytes(b"xyz")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert again.digest("file") == first, "same size and time: remembered"
+    assert again.digest(name) == (first if is_remembered else changed), "same size and time"
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert again.digest("file") == hashlib.sha256(b"xyz").hexdigest(), "another time: read again"
+    assert again.digest(name) == changed, "another time: read again"
 
 
 def test_files_leave_out_the_cache_and_the_lock(out):
