@@ -75,8 +75,13 @@ class Withdrawals:
         return cls({kind: frozenset(entry(kind, value) for value in values.get(kind, ())) for kind in KINDS})
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, where: str) -> Withdrawals:
+    def from_bytes(cls, data: bytes, *, where: str, advice: str = "`cppmill withdraw` makes one") -> Withdrawals:
         """Read a list back.
+
+        Args:
+            data: Its bytes.
+            where: Its place, for the message.
+            advice: What to do if it is none, for the message.
 
         Raises:
             IntegrityError: If it is not one.
@@ -89,9 +94,7 @@ class Withdrawals:
             if not all(HEX_DIGEST.fullmatch(text) for texts in entries.values() for text in texts):
                 raise ValueError("an entry is no SHA-256")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise IntegrityError(
-                f"{where}: not a list of format {WITHDRAWN_FORMAT} ({error}); `cppmill withdraw` makes one"
-            ) from error
+            raise IntegrityError(f"{where}: not a list of format {WITHDRAWN_FORMAT} ({error}); {advice}") from error
         return cls(entries)
 
     def to_bytes(self) -> bytes:
@@ -221,7 +224,8 @@ def withdrawn_in(folder: OutputFolder) -> Withdrawals | None:
         data = folder.read_bytes(WITHDRAWN)
     except FileNotFoundError:
         return None
-    return Withdrawals.from_bytes(data, where=folder.where(WITHDRAWN))
+    advice = "restore it; a store and its versions have copies, each of what was withdrawn by then"
+    return Withdrawals.from_bytes(data, where=folder.where(WITHDRAWN), advice=advice)
 
 
 @contextmanager
