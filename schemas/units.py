@@ -246,6 +246,16 @@ class UnitReceipt:
             if is_empty or output.num_bytes < 0 or output.rows < 0:
                 raise ValueError(f"outputs: no file has {output.num_bytes} bytes and {output.rows} rows: {output.path}")
 
+    def check_name(self, name: str, *, where: str, advice: str = "") -> None:
+        """Check that a file that has this receipt has its name.
+
+        Raises:
+            IntegrityError: If it has that of another unit's.
+        """
+        if current_path(name) != self.path:
+            rest = advice and f"; {advice}"
+            raise IntegrityError(f"{where}: the receipt says that it is the {self.stage} unit {self.key}{rest}")
+
     def check_facts(self, *, where: str) -> None:
         """Check that its stage writes such a receipt, and that it says nothing twice in two ways, before it is used.
 

@@ -261,8 +261,8 @@ class Session(Generic[Config]):
             advice: What to do if it is missing or no receipt, for the message; empty if the caller adds it.
 
         Raises:
-            IntegrityError: If it is missing, damaged or contradicts itself, or is not the one that the record of the
-                run names.
+            IntegrityError: If it is missing, damaged or contradicts itself, has the name of another unit's, or is not
+                the one that the record of the run names.
         """
         where = self.out.where(name)
         try:
@@ -270,6 +270,7 @@ class Session(Generic[Config]):
         except FileNotFoundError as error:
             raise IntegrityError(f"{where}: missing{advice and f'; {advice}'}") from error
         receipt = UnitReceipt.from_bytes(data, where=where, advice=advice)
+        receipt.check_name(name, where=where, advice=advice)
         try:
             self.out.check_recorded(name, data)
         except UnsealedError:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import pyarrow as pa
@@ -516,6 +517,26 @@ def test_a_bit_that_rots_in_the_platforms_is_mended(copied_run, cppmill):
     rot(copied_run.out / "platform_vocab.json")
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
+
+
+def test_receipts_of_counts_under_the_names_of_each_other_are_named_where_the_tokenizer_is_kept(copied_run, cppmill):
+    first, second, *_ = unit_receipts(copied_run.out, "counts/parts")
+    one, other = first.read_bytes(), second.read_bytes()
+    first.write_bytes(other)
+    second.write_bytes(one)
+    (copied_run.out / "receipt.json").unlink()
+    (copied_run.sources / "more.h").write_text("int more;")
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert re.search(rf"error: ({first}|{second}): the receipt says that it is the scan unit", done.stderr), done.stderr
+    first.write_bytes(one)
+    second.write_bytes(other)
+    cppmill(*copied_run.command)
+    assert verify(str(copied_run.out)) == []
+    first.write_bytes(other)
+    second.write_bytes(one)
+    sign(copied_run.out)
+    assert "the receipt says that it is the scan unit" in verify(str(copied_run.out))[0]
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "vocab.tsv", "manifest.json"])

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import cppmill_core
@@ -92,15 +92,19 @@ def read_units(out: OutputFolder, receipt: dict[str, Any]) -> RunUnits:
     """Read the unit receipts that a receipt names.
 
     Raises:
-        IntegrityError: If one is damaged.
+        IntegrityError: If one is damaged, or has the name of another unit's.
     """
     files = named_files(receipt)
     names = {stage: [name for name in files if is_unit_receipt(name, stage)] for stage in RUN_STAGES}
-    units = {
-        stage: out.each(lambda name: UnitReceipt.from_bytes(out.read_bytes(name), where=out.where(name)), found)
-        for stage, found in names.items()
-    }
+    units = {stage: out.each(partial(_read_unit, out), found) for stage, found in names.items()}
     return RunUnits(out, receipt, units, files)
+
+
+def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:
+    where = out.where(name)
+    receipt = UnitReceipt.from_bytes(out.read_bytes(name), where=where)
+    receipt.check_name(name, where=where)
+    return receipt
 
 
 def check_units(run: RunUnits) -> Iterator[str]:
@@ -116,10 +120,8 @@ def check_units(run: RunUnits) -> Iterator[str]:
 
 
 def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]:
-    """Compare a unit receipt with the files that it names, and its place with its key."""
+    """Compare a unit receipt with the files that it names."""
     where = run.out.where(unit.path)
-    if unit.stage is not stage or unit.path not in map(current_path, run.files):
-        yield f"{where}: the receipt of a {stage} unit says that it is the {unit.stage} unit {unit.key}"
     if stage is Stage.INGEST and unit.inputs:
         yield f"{where}: it names inputs, and a unit of {stage} has none in the run"
     for output in unit.outputs:
