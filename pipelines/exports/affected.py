@@ -22,7 +22,7 @@ from schemas.errors import ConfigError, CppmillError
 from schemas.printing import count
 from schemas.units import Stage
 from transforms.filters.withdrawals import COLUMNS, Withdrawals
-from transforms.records.affected import Holding, find_holdings, known_withdrawals
+from transforms.records.affected import Holding, check_remembered, find_holdings, known_withdrawals
 from transforms.records.manifests import MANIFEST, read_intact_manifest
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -74,10 +74,12 @@ def find_affected(store: str, places: Sequence[str]) -> Iterator[Finding]:
 
     Raises:
         ConfigError: If the store has no list, or a place does not exist.
+        IntegrityError: If the list is lost, or names less than is remembered.
     """
     versions = Versions(store)
     withdrawals = known_withdrawals(versions)
     if withdrawals is None:
+        check_remembered(versions)
         raise ConfigError(f"{store}: nothing was withdrawn there; `cppmill withdraw` begins a list")
     found = find_holdings(versions, withdrawals)
     holdings = {holding.receipt: holding for holding in found if holding.receipt}

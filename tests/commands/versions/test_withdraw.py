@@ -173,7 +173,7 @@ def test_entries_that_are_lost_before_the_next_version_obeyed_them_are_missed(st
         rewrite(path, lambda value: value.update(doc_ids=[64 * "0"]))
     else:
         path.unlink()
-    for command in (store.command, ("verify", store.place)):
+    for command in (store.command, ("verify", store.place), ("affected", store.place)):
         done = cppmill(*command, check=False)
         assert done.returncode == 1
         said = done.stdout + done.stderr
