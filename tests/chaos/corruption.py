@@ -2,8 +2,10 @@
 
     python -m tests.chaos.corruption --seconds 120 --seed 7
 
-A damage is a flipped bit, a cut, zeros, or nothing left. After it `verify` must name the file, unless it is part of the
-cache, and a `run` must end with the files of before, or with an error that names a file. With `mended` digests, where
+A damage is a flipped bit, a cut, zeros, or nothing left; the time of the file is another one or the same. After it
+`verify` must name the file, unless it is part of the cache. A `run`, with the same or other options, must end with the
+files that it makes without the damage, or with an error that names a file, and with these files once its advice was
+followed. Only a file that rots while its time stays may be left, if `verify` names it. With `mended` digests, where
 every receipt is signed again for the damage, no command may end in anything but an answer: what only signatures can
 prove is accepted, a traceback is not. A damage of Parquet may also be statistics that hide rows, or counts of a shard
 in another order; both are mended, and `verify` must find them. Of exports nothing is accepted: beside the run `verify`
@@ -13,6 +15,7 @@ must find every damage, mended or not.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -37,6 +40,22 @@ EXPORTS = {
     "sequences": ("sequences", "--length", "256", "--fim", "0.3"),
 }
 """Commands that make exports of a run, without run and folder."""
+
+OF_RUN = ("--near-duplicate-similarity", "0.8", "--unit-bytes", "65536")
+"""The options of the run that is damaged."""
+
+CHANGES = (
+    (),
+    (),
+    ("--drop-generated",),
+    ("--no-detect-platforms",),
+    ("--rebuild-tokenizer",),
+    ("--near-duplicate-similarity", "0.5"),
+)
+"""Further options of the run after the damage."""
+
+MOST_ADVICE = 4
+"""How often the advice of an error is followed."""
 
 EXPORT_EVERY = 4
 """Of so many damages one is of an export."""
@@ -152,12 +171,33 @@ def _rewrite(path: Path, change: Any, *, seal: bool = True) -> None:
 class Corruption(Suite):
     """Damages copies of one finished run."""
 
+    def __init__(self, folder: Path, seed: int, processes: ProcessServer) -> None:
+        """Make the run."""
+        super().__init__(folder, seed, processes)
+        self.out, self.expected = self.base / "damaged", dict[tuple[str, ...], dict[str, str]]()
+        self.must(*self.words(self.out))
+
+    def words(self, out: Path, *more: str) -> list[str]:
+        """Return the words of the run, with further options."""
+        return ["run", str(self.base / "sources"), "--out", str(out), *ANYTHING, *SMALL, *OF_RUN, *more]
+
+    def without_damage(self, change: tuple[str, ...]) -> dict[str, str]:
+        """Return what the run makes of an undamaged copy with further options."""
+        if change not in self.expected:
+            out = self.folder / "whole"
+            shutil.copytree(self.out, out, symlinks=True)
+            self.must(*self.words(out, *change))
+            self.expected[change] = tree(out)
+            shutil.rmtree(out)
+        return self.expected[change]
+
     def attempt(self, kind: str, random: Random, number: int) -> Iterator[str]:
         """Damage a file of a kind in a copy of the run, and yield what no command may answer."""
-        out = self.folder / f"copy-{number}"
-        shutil.copytree(self.base / "out", out, symlinks=True)
+        out, change = self.folder / f"copy-{number}", random.choice(CHANGES)
+        expected = self.without_damage(change)
+        shutil.copytree(self.out, out, symlinks=True)
         path = random.choice(kinds(out)[kind])
-        expected, before = tree(out), path.read_bytes()
+        before, status, keeps_time = path.read_bytes(), path.stat(), random.random() < 0.5
         how = forge(path, random) if path.suffix == ".parquet" and random.random() < 0.5 else ""
         is_forged = bool(how) and ".cache" not in path.parts
         how, is_mended = how or damage(path, random), is_forged or random.random() < 0.4
@@ -165,19 +205,28 @@ class Corruption(Suite):
             mend(out)
         if path.read_bytes() == before:
             return
-        title = f"{path.relative_to(out)}: {how}{', mended' if is_mended else ''}"
+        if keeps_time:
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        title = f"{path.relative_to(out)}: {how}{', mended' if is_mended else ''}{', time kept' if keeps_time else ''}"
         is_named = ".cache" not in path.parts
         code, said, err = self.run("verify", str(out))
         yield from _unclear(title, "verify", code, said + err)
         if is_named and (is_forged or not is_mended) and code == 0:
             yield f"{title}: verify says that all is well"
-        sources = str(self.base / "sources")
-        code, said, err = self.run("run", sources, "--out", str(out), *ANYTHING, *SMALL)
+        title = " ".join((title, *change))
+        code, said, err = self.run(*self.words(out, *change))
         yield from _unclear(title, "run", code, err)
         if code and str(out) not in err:
             yield f"{title}: run names no file: {err[-500:]}"
-        if code == 0 and not is_mended and tree(out) != expected:
-            yield f"{title}: run again gives other files"
+        for _ in range(MOST_ADVICE):
+            if code and not is_mended and (more := _follow(err, out)) is not None:
+                code, said, err = self.run(*self.words(out, *change, *more))
+                yield from _unclear(title, "run", code, err)
+        if code == 0 and not is_mended and (found := tree(out)) != expected:
+            others = {name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)}
+            is_left = keeps_time and others == {path.relative_to(out).as_posix()}
+            if not is_left or self.run("verify", str(out))[0] == 0:
+                yield f"{title}: run gives others of {', '.join(sorted(others))}"
         shutil.rmtree(out)
 
     def attempt_export(self, random: Random, number: int) -> Iterator[str]:
@@ -208,6 +257,17 @@ class Corruption(Suite):
         return process.returncode, out, err
 
 
+def _follow(said: str, out: Path) -> tuple[str, ...] | None:
+    """Follow the advice of an error, and return further options; None if there is none that is followed."""
+    if "run again with --rehash" in said:
+        return ("--rehash",)
+    advised = re.search(r"error: (/[^\n]*?): [^\n]*(?:remove (?:it|the file)|delete it)", said)
+    if advised is None or not (path := Path(advised[1])).is_relative_to(out) or not path.exists():
+        return None
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return ()
+
+
 def _unclear(title: str, command: str, code: int, said: str) -> Iterator[str]:
     if "Traceback" in said or "unexpected" in said or code not in (0, 1, 2, 3):
         yield f"{title}: {command} exit {code}: {said[-1500:]}"
@@ -221,7 +281,7 @@ def main() -> int:
     end, number, wrong = time.monotonic() + options.seconds, 0, 0
     with tempfile.TemporaryDirectory(prefix="cppmill-corruption-") as name, ProcessServer(Path(name)) as processes:
         suite = Corruption(Path(name), seed, processes)
-        names = sorted(kinds(suite.base / "out"))
+        names = sorted(kinds(suite.out))
         Random(seed).shuffle(names)
         while time.monotonic() < end:
             random = Random(f"{seed}-{number}")
