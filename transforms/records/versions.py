@@ -214,11 +214,17 @@ class Versions:
         self.folder.publish_bytes(f"{folder}/{name}.json", seal(record))
 
     def check_place(self) -> None:
-        """Check that the place is not the folder of a run or an export.
+        """Check that the place is not the folder of a run or an export, and that none of its folders is a link.
 
         Raises:
-            ConfigError: Naming what shows it.
+            ConfigError: Naming what shows it, or the link.
         """
+        for name in () if is_remote(self.folder.root) else (VERSIONS, CHANGES, TREND, DRIFT):
+            if Path(self.folder.where(name)).is_symlink():
+                raise ConfigError(
+                    f"{self.folder.where(name)}: a link, behind which nothing is written; put the folder that it leads "
+                    "to in its place"
+                )
         found = [name for name in (RECEIPT, MANIFEST) if self.folder.exists(name)]
         found += [f"{name}/" for name in self.folder.store.folders("") if name in _RUN_FOLDERS]
         if found:

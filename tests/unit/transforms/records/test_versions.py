@@ -66,6 +66,15 @@ def test_a_version_that_became_current_just_before_its_maker_died_is_not_begun_a
     assert versions.out(name).exists("receipt.json")
 
 
+@pytest.mark.parametrize("name", ["versions", "changes", "trend", "drift"])
+def test_a_store_whose_folder_is_a_link_is_refused(tmp_path, name):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match=f"store/{name}: a link, behind which nothing is written"):
+        Versions(tmp_path / "store").check_place()
+
+
 def test_an_unneeded_version_is_removed_with_everything_it_left(versions):
     finish(versions)
     make(versions)
