@@ -180,6 +180,11 @@ class UnitReceipt:
         return unit_receipt_path(self.stage, self.key)
 
     @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of its outputs, by path relative to OUT: what a unit that is made from them has as inputs."""
+        return {output.path: output.sha256 for output in self.outputs}
+
+    @property
     def is_final(self) -> bool:
         """Whether running the unit again would change nothing: no input changed between two passes over it."""
         return not self.ledger or Dead.CHANGED not in self.ledger["documents"]["dead"]

@@ -78,7 +78,7 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     unit = plan_build(session, counts)
     started = time.monotonic()
     receipt = session.out.find_receipt(unit)
-    if receipt is not None and receipt.inputs != _inputs(counts):
+    if receipt is not None and receipt.inputs != counts.files:
         where = session.out.where(unit.receipt_path)
         session.reporter.note(f"{where}: names other counts than those of its key; the tokenizer is built again")
         receipt = None
@@ -123,14 +123,9 @@ def plan(session: Session, counts: Sequence[UnitReceipt]) -> StagePlan:
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
     """Return the unit of the build: keyed by the counts' digests, the vocabulary files and the options."""
     config = build_config(session.config.options, session.vocabulary, is_own=session.config.vocab is not None)
-    key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=_inputs(counts))
+    key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=counts.files)
     size = sum(output.num_bytes for output in counts.outputs)
     return Unit(stage=Stage.BUILD, key=key, num_bytes=size, label="tokenizer", payload={})
-
-
-def _inputs(counts: UnitReceipt) -> dict[str, str]:
-    """Return the digests of the counts that a build reads, by path."""
-    return {output.path: output.sha256 for output in counts.outputs}
 
 
 def build_config(options: RunOptions, vocabulary: Path, *, is_own: bool) -> dict[str, Any]:
@@ -253,9 +248,8 @@ def _install(session: Session, source: Path) -> bool:
 def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
     """Build, publish, and return the receipt and the few lines of findings."""
     out, options = session.out, session.config.options
-    files = {output.path: output.sha256 for output in counts.outputs}
-    out.check_bytes(files)
-    found = read_scan_counts(out, list(files), by_group=options.build.project_cap is not None)
+    out.check_bytes(counts.files)
+    found = read_scan_counts(out, list(counts.files), by_group=options.build.project_cap is not None)
     with _staging_folder(session) as staged:
         findings = write_tokenizer(
             found,
@@ -270,7 +264,7 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
             key=unit.key,
             outputs=tuple(_describe(path) for path in sorted(staged.iterdir()) if path.name not in LOCKS),
             totals={},
-            inputs=_inputs(counts),
+            inputs=counts.files,
         )
         _publish(session, staged, receipt)
     return receipt, findings

@@ -106,7 +106,7 @@ def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) ->
     if not built:
         return False
     merged = split_receipts(session.current(Stage.SCAN), where=session.out.root).merged
-    counted = {output.path: output.sha256 for output in merged.outputs} == built[0].inputs
+    counted = merged.files == built[0].inputs
     return not counted or scanned_shards(session) != {shard.sha256 for shard in document_shards(documents)}
 
 
@@ -204,7 +204,8 @@ def check_intact(session: Session) -> None:
             raise IntegrityError(
                 f"{error}; the tokenizer in {out.root} was built from it; restore the file, {_REBUILD}"
             ) from error
-        expected |= {output.path: output.sha256 for receipt in receipts for output in receipt.outputs}
+        for receipt in receipts:
+            expected |= receipt.files
     damaged = [name for name, sha256 in expected.items() if out.digest(name) != sha256]
     if damaged:
         raise IntegrityError(

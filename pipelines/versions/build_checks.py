@@ -141,7 +141,7 @@ def _check_keys(
         yield f"{run.out.where(merged.path)}: the receipts of the shards' counts give it another key"
     if is_own and f"tokenizer/{RELEASES_NAME}" in run.files:
         return  # a release was noted beside the tokenizer since, and its lock is the later one
-    (unit,), inputs = run.by_stage[Stage.BUILD], {output.path: output.sha256 for output in merged.outputs}
+    (unit,), inputs = run.by_stage[Stage.BUILD], merged.files
     config = build_config(options, vocabulary, is_own=is_own)
     if unit.key != unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=inputs):
         yield (

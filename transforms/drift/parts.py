@@ -138,7 +138,7 @@ def check_parts(out: OutputFolder, shards: Iterable[str]) -> None:
         receipt = out.find_receipt(unit)
         if receipt is None:
             raise IntegrityError(f"{out.where(unit.receipt_path)}: missing, or not the receipt of the counts beside it")
-        out.check_bytes({output.path: output.sha256 for output in receipt.outputs})
+        out.check_bytes(receipt.files)
 
     out.each(check, shards)
 

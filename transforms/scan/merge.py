@@ -83,7 +83,7 @@ def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple
     Raises:
         IntegrityError: If a file of them is damaged.
     """
-    settings.out.check_bytes({output.path: output.sha256 for output in receipt.outputs})
+    settings.out.check_bytes(receipt.files)
     for output in receipt.outputs:
         family = part_family(output.path)
         if not family.is_partitioned:
