@@ -259,7 +259,7 @@ class UnitReceipt:
         """
         if current_path(name) != self.path:
             rest = advice and f"; {advice}"
-            raise IntegrityError(f"{where}: the receipt says that it is the {self.stage} unit {self.key}{rest}")
+            raise IntegrityError(f"{where}: it is the receipt of the {self.stage} unit {self.key}{rest}")
 
     def check_facts(self, *, where: str) -> None:
         """Check that its stage writes such a receipt, and that it says nothing twice in two ways, before it is used.

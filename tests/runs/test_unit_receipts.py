@@ -528,7 +528,7 @@ def test_receipts_of_counts_under_the_names_of_each_other_are_named_where_the_to
     (copied_run.sources / "more.h").write_text("int more;")
     done = cppmill(*copied_run.command, check=False)
     assert done.returncode == 1
-    assert re.search(rf"error: ({first}|{second}): the receipt says that it is the scan unit", done.stderr), done.stderr
+    assert re.search(rf"error: ({first}|{second}): it is the receipt of the scan unit", done.stderr), done.stderr
     first.write_bytes(one)
     second.write_bytes(other)
     cppmill(*copied_run.command)
@@ -536,7 +536,7 @@ def test_receipts_of_counts_under_the_names_of_each_other_are_named_where_the_to
     first.write_bytes(other)
     second.write_bytes(one)
     sign(copied_run.out)
-    assert "the receipt says that it is the scan unit" in verify(str(copied_run.out))[0]
+    assert "it is the receipt of the scan unit" in verify(str(copied_run.out))[0]
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "vocab.tsv", "manifest.json"])

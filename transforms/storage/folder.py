@@ -90,6 +90,22 @@ def naming_damage(where: str, advice: str = "restore it, or remove it and run ag
         raise IntegrityError(f"{where}: damaged ({reason}); {advice}") from error
 
 
+def check_sha256(path: Path, sha256: str, *, where: str, advice: str) -> None:
+    """Compare the bytes of a file with what its receipt says.
+
+    Args:
+        path: The file.
+        sha256: What the receipt says.
+        where: The file, for the message.
+        advice: What the error ends with.
+
+    Raises:
+        IntegrityError: If its SHA-256 is another one.
+    """
+    if (found := sha256_file(path)) != sha256:
+        raise IntegrityError(f"{where}: its SHA-256 is {found}, its receipt says {sha256}; {advice}")
+
+
 class OutputFolder:
     """OUT. Names of files are relative to it.
 
@@ -167,15 +183,21 @@ class OutputFolder:
         )  # made by who writes it, with the permissions that the umask leaves
         try:
             with naming_file(self.where(name), temporary):
-                return self.adopt(name, temporary, rows=write(temporary))
+                rows = write(temporary)
+            return self.adopt(name, temporary, rows=rows)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
 
     def adopt(self, name: str, temporary: Path, *, rows: int) -> OutputFile:
-        """Publish a finished file of the folder `temporary`, and remove it there."""
-        digest, size = sha256_file(temporary), temporary.stat().st_size
+        """Publish a finished file of the folder `temporary`, and remove it there.
+
+        Raises:
+            IntegrityError: If the name contains a unit's key and another writer has published other bytes under it.
+            ResourceError: If the machine refuses it, for example for lack of space.
+        """
         with naming_file(self.where(name), temporary):
+            digest, size = sha256_file(temporary), temporary.stat().st_size
             self.store.put(name, temporary, sha256=digest)
         return OutputFile(path=name, sha256=digest, num_bytes=size, rows=rows)
 
@@ -246,8 +268,7 @@ class OutputFolder:
         receipt = UnitReceipt.from_bytes(data, where=where)
         self.check_recorded(name, data)
         receipt.check_facts(where=where)
-        if (receipt.stage, receipt.key) != (unit.stage, unit.key):
-            raise IntegrityError(f"{where}: it is the receipt of the {receipt.stage} unit {receipt.key}")
+        receipt.check_name(name, where=where)
         planned = unit.planned_inputs
         # By content: the same shard of another unit has another name, and its own unit need not run again. Receipts
         # of older versions may have no inputs.
@@ -385,10 +406,8 @@ class OutputFolder:
             IntegrityError: Naming the first that is another one.
         """
         for name, sha256 in {} if is_remote(self.root) else files.items():
-            if (found := self.hash(name)) != sha256:
-                raise IntegrityError(
-                    f"{self.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; remove it and run again"
-                )
+            with self.open_local(name) as path:
+                check_sha256(path, sha256, where=self.where(name), advice="remove it and run again")
 
     def load_digests(self) -> None:
         """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true.

@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.tables import DATA_FORMAT_VERSION
-from transforms.storage.folder import OutputFolder, naming_damage
+from transforms.storage.folder import OutputFolder, check_sha256, naming_damage
 
 TokenIds = npt.NDArray[np.unsignedinteger[Any]]
 """The ids of a document, or of several in a row."""
@@ -91,8 +90,8 @@ def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str)
         IntegrityError: If the bytes have another SHA-256.
     """
     with out.open_local(name) as path:
-        if sha256 is not None and (found := sha256_file(path)) != sha256:
-            raise IntegrityError(f"{out.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; {remedy}")
+        if sha256 is not None:
+            check_sha256(path, sha256, where=out.where(name), advice=remedy)
         with naming_damage(out.where(name)), pq.ParquetFile(path) as file:
             yield file
 
