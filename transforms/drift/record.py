@@ -26,6 +26,7 @@ from schemas.tables import ID_COUNTS
 from transforms.drift.names import TOTALS
 from transforms.drift.parts import add_ids, check_parts
 from transforms.records.receipts import find_intact_receipt
+from transforms.records.record import MALFORMED
 from transforms.records.versions import DRIFT, Versions
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.tokens.usage import Counts
@@ -222,15 +223,14 @@ def check_totals(out: OutputFolder) -> None:
     """
     try:
         data = out.read_bytes(_DIGESTS)
+        files = parse_json(data)["files"]
+        if data != seal({"files": files}):
+            raise ValueError("its digest is another one")
     except FileNotFoundError:
         return
-    try:
-        found = {str(name): str(sha256) for name, sha256 in parse_json(data)["files"].items()}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except MALFORMED as error:
         raise IntegrityError(f"{out.where(_DIGESTS)}: damaged ({error})") from error
-    if seal({"files": found}) != data:
-        raise IntegrityError(f"{out.where(_DIGESTS)}: damaged")
-    out.check_bytes(found)
+    out.check_bytes(files)
 
 
 def write_totals(out: OutputFolder, totals: IdTotals) -> None:
