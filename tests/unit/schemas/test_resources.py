@@ -100,7 +100,8 @@ def test_a_limit_of_data_is_named_before_anything_is_done(limited: Callable[[int
 
 def test_a_limit_of_threads_is_named_before_anything_is_done() -> None:
     code = (
-        "import os, resource; from schemas.resources import check_limits; "
+        # What is loaded late is loaded first: the other user may not be able to read it, nor this Python.
+        "import os, pyarrow, resource, schemas.passwords; from schemas.resources import check_limits; "
         "resource.setrlimit(resource.RLIMIT_NPROC, (4, 4)); os.getuid() or os.setuid(54321); check_limits('out')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
