@@ -60,6 +60,9 @@ APART = (Stage.INGEST, Stage.SCAN, Stage.TOKENIZE, Stage.SEQUENCES)
 RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
 """The stages of a run, in order; exports write into folders of their own, and drift writes into the cache."""
 
+RUN_PREFIXES = (f"{UNITS}/", "counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
+"""How the paths of all begin that is in the folders of a run; what its receipt does not name has no place there."""
+
 TOKENIZER_STAGES = (Stage.SCAN, Stage.BUILD)
 """The stages that make a tokenizer: a run with one given leaves them out."""
 

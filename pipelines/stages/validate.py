@@ -23,10 +23,8 @@ from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from schemas.units import (
-    RECEIPT_FOLDERS,
-    RUN_STAGES,
+    RUN_PREFIXES,
     TOKENIZER_STAGES,
-    UNITS,
     Stage,
     Unit,
     UnitReceipt,
@@ -54,8 +52,6 @@ from transforms.tokens.shards import check_origin
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer, read_manifest
 from transforms.tokens.validate import validate_unit
 from transforms.units.flow import Flow, RunUnits
-
-_OWN_FOLDERS = (f"{UNITS}/", "counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 
 
 def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> list[UnitReceipt]:
@@ -210,7 +206,7 @@ def _publish_receipt(
         out.publish_bytes(RECEIPT, data)
     for name in listed - keep - shards - {RECEIPT, SIGNATURE}:
         out.remove(name)
-    for name in [name for name in out.strangers() if name.startswith(_OWN_FOLDERS)]:
+    for name in [name for name in out.strangers() if name.startswith(RUN_PREFIXES)]:
         out.remove(name)
     for line in describe_receipt(receipt):
         session.reporter.note(line)
@@ -274,7 +270,7 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
         tokenizer &= {f"tokenizer/{name}" for name in names_of_tokenizer(read_manifest(session.out))}
     for receipt in session.current(Stage.SCAN) if built else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
-    others = {name for name in listed if not name.startswith(_OWN_FOLDERS) and name not in (RECEIPT, SIGNATURE)}
+    others = {name for name in listed if not name.startswith(RUN_PREFIXES) and name not in (RECEIPT, SIGNATURE)}
     for name in sorted(others):
         if not is_utf8(os.fsencode(name)):
             raise IntegrityError(

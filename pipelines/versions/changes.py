@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError, IntegrityError
+from schemas.units import RUN_PREFIXES
 from tokenizer_build.compare.diff import diff_directories
 from transforms.records.receipts import RECEIPT, check_named, find_altered, find_intact_receipt, named_files
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
@@ -49,9 +50,15 @@ def is_same(before: FinishedRun, after: FinishedRun) -> bool:
 
 
 def damaged_files(run: FinishedRun) -> list[str]:
-    """Return the files of a run that are missing, or not those that its receipt names."""
+    """Return the files of a run that are missing, or not those that its receipt names, and what else is in its folders.
+
+    Links count, too: some readers follow them.
+    """
     run.out.load_digests()
-    return sorted(find_altered(run.out, run.receipt, named_files(run.receipt)))
+    named = named_files(run.receipt)
+    present = {*run.out.files(), *run.out.strangers()}
+    besides = {name for name in present - named.keys() if name.startswith(RUN_PREFIXES)}
+    return sorted({*find_altered(run.out, run.receipt, named), *besides})
 
 
 def find_changes(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:

@@ -207,7 +207,7 @@ def _run(config: RunConfig, reporter: Reporter, before: FinishedRun | None, drif
             if not damaged:
                 return None
             reporter.note(
-                f"{before.out.where(damaged[0])}: missing, or not the file that the receipt names "
+                f"{before.out.where(damaged[0])}: missing, or not a file that the receipt names "
                 f"({count(len(damaged), 'such file')}); this version replaces that one"
             )
         if drift.drift:

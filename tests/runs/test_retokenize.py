@@ -124,6 +124,29 @@ def test_a_version_whose_files_are_behind_a_link_is_not_up_to_date(store, tmp_pa
     assert (store.versions.current, verify(str(store.out("v000002")))) == ("v000002", [])
 
 
+@pytest.mark.parametrize(
+    "name", ["documents/zz", "tokens/zz.parquet", "tokenizer/zz", "counts/parts/zz", "units/tokens/zz", "proofs/zz"]
+)
+@pytest.mark.parametrize("is_link", [False, True], ids=["file", "link"])
+def test_a_version_with_what_its_receipt_does_not_name_is_not_up_to_date(store, cppmill, name, is_link):
+    stray = store.out("v000001") / name
+    stray.parent.mkdir(parents=True, exist_ok=True)
+    stray.symlink_to(store.sources) if is_link else stray.write_bytes(b"zz")
+    done = cppmill(*store.command)
+    assert f"{name}: missing, or not a file that the receipt names (1 such file)" in done.stderr
+    assert (store.versions.current, verify(str(store.out("v000002")))) == ("v000002", [])
+
+
+@pytest.mark.parametrize("folder", ["units/documents", "units/tokens", "proofs"])
+def test_a_version_whose_receipt_of_a_unit_rots_with_its_time_kept_is_not_up_to_date(store, cppmill, folder):
+    receipt = sorted(store.out("v000001").glob(f"{folder}/_unit-*.json"))[0]
+    data, times = bytearray(receipt.read_bytes()), (receipt.stat().st_atime_ns, receipt.stat().st_mtime_ns)
+    data[len(data) // 2] ^= 1
+    receipt.write_bytes(data), os.utime(receipt, ns=times)
+    assert "this version replaces that one" in cppmill(*store.command).stderr
+    assert (store.versions.current, verify(str(store.out("v000002")))) == ("v000002", [])
+
+
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"# Another\n")])
 def test_what_lies_beside_a_tokenizer_is_handed_on_as_the_receipt_names_it(store, cppmill, damage):
     damage(store.out("v000001") / "tokenizer/findings.md")

@@ -26,6 +26,7 @@ from schemas.resources import find_refusal, naming_file
 from schemas.units import (
     APART,
     RECEIPT_FOLDERS,
+    UNITS,
     OutputFile,
     Stage,
     Unit,
@@ -412,15 +413,15 @@ class OutputFolder:
     def load_digests(self) -> None:
         """Load the digests that earlier runs remembered, if they are whole: a receipt would take them for true.
 
-        Those of a local tokenizer, and of files at the top, are left out: they are small, and bits that rot on a disk
-        change no time.
+        Those of a local tokenizer, of unit receipts, and of files at the top, are left out: they are small, and bits
+        that rot on a disk change no time.
         """
         try:
             remembered = parse_json(self.read_bytes(_DIGESTS))
             entries: dict[str, list[Any]] = remembered["files"]
             if remembered["digest"] != _digest_of(entries):
                 return
-            unread = f"{receipt_folder(Stage.BUILD)}/"
+            unread = (f"{UNITS}/", *(f"{receipt_folder(stage)}/" for stage in (Stage.BUILD, Stage.VALIDATE)))
             for name, (size, version, digest) in entries.items():
                 if is_remote(self.root) or ("/" in name and not name.startswith(unread)):
                     self._digests[name] = (size, version, digest)
