@@ -240,14 +240,15 @@ class Session(Generic[Config]):
     def current(self, stage: Stage, *, advice: str = MADE_AGAIN) -> list[UnitReceipt]:
         """Return the receipts of the stage's current units, in order; advice is as for `read_unit`.
 
-        Without the cache (a folder that was copied), every unit receipt of the stage counts.
+        Without the cache (a folder that was copied), every unit receipt of the stage counts, also one that is gone
+        and that the record of the run names.
 
         Raises:
             IntegrityError: If the stage has not run here, or a receipt is damaged.
         """
         names = [unit_receipt_path(stage, key) for key in self._index(stage).get("units", ())]
         if not names:
-            names = self.out.receipts(stage)
+            names = sorted({*self.out.receipts(stage), *self.out.recorded_receipts(stage)})
         if not names:
             first = f"; run `cppmill {stage}` first, or `cppmill run` for everything"
             raise IntegrityError(f"{self.out.root}: no {stage} has finished here{advice and first}")

@@ -427,6 +427,29 @@ def test_a_lost_receipt_that_a_kept_tokenizer_needs_is_named_with_what_to_do(cop
     assert "--rebuild-tokenizer" in done.stderr
 
 
+def test_a_lost_receipt_is_missed_where_the_cache_is_gone_too(copied_run, cppmill):
+    (copied_run.sources / "more.h").write_bytes(b"int more;\n")
+    shutil.rmtree(copied_run.out / ".cache")
+    lost = unit_receipts(copied_run.out / "units", "parts")[0]
+    lost.unlink()
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert f"{lost}: missing; the tokenizer in {copied_run.out} was built from it; restore the file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("stage", "folder"), [("scan", "documents"), ("tokenize", "documents"), ("build", "parts"), ("validate", "tokens")]
+)
+def test_a_stage_alone_misses_a_lost_receipt_of_the_stage_before_where_the_cache_is_gone_too(
+    copied_run, cppmill, stage, folder
+):
+    shutil.rmtree(copied_run.out / ".cache")
+    lost = unit_receipts(copied_run.out / "units", folder)[0]
+    lost.unlink()
+    done = cppmill(stage, *copied_run.command[1:], check=False)
+    assert (done.returncode, f"{lost}: missing; run `cppmill run` again" in done.stderr) == (1, True), done.stderr
+
+
 def test_the_receipt_of_another_build_beside_the_tokenizer_goes(copied_run, cppmill):
     before, key = copied_run.tree(), "0" * 64
     (own,) = unit_receipts(copied_run.out, "tokenizer")

@@ -231,6 +231,10 @@ class OutputFolder:
         """Return whether the record that `hold_receipts` was given names a receipt that was not published since."""
         return name in (self._recorded or {})
 
+    def recorded_receipts(self, stage: Stage) -> list[str]:
+        """Return the paths of a stage's unit receipts for which `is_recorded` is true."""
+        return [name for name in self._recorded or () if is_unit_receipt(name, stage)]
+
     def publish_receipt(self, receipt: UnitReceipt) -> None:
         """Publish a unit's receipt: this commits its outputs."""
         self._forget(receipt.path)
