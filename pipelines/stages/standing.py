@@ -120,12 +120,11 @@ def scanned_shards(session: Session) -> set[str]:
 
 def _other_options(session: Session) -> Iterator[str]:
     """Yield a line for each option that is not what the tokenizer was built with."""
-    is_built = bool(build_receipts(session))
-    kept = "" if is_built else f", --tokenizer {session.out.root}/{_FOLDER}"
-    for (table, key), found in _made_options(session).items():
-        given = session.config.stage_options(Stage(table)).get(key)
-        if (table, key) == _TOKEN_PATTERN and not is_built:
-            given = token_pattern(session.config.options)
+    kept = "" if build_receipts(session) else f", --tokenizer {session.out.root}/{_FOLDER}"
+    for option, found in _made_options(session).items():
+        of_tokens, (table, key) = option == _TOKEN_PATTERN, _PATTERN if option == _TOKEN_PATTERN else option
+        options = session.config.stage_options(Stage(table))
+        given = token_pattern(session.config.options) if of_tokens else options.get(key)
         if given != found:
             flag = _flag(table, key)
             yield (
@@ -134,7 +133,9 @@ def _other_options(session: Session) -> Iterator[str]:
             )
 
 
-_TOKEN_PATTERN = (str(Stage.SCAN), "pattern")
+_PATTERN = (str(Stage.SCAN), "pattern")
+_TOKEN_PATTERN = ("manifest", "pattern")
+"""The pattern that a manifest has: that of the lines, if there are superwords, which `_PATTERN` is not."""
 
 
 def _made_options(session: Session) -> dict[tuple[str, str], Any]:

@@ -450,6 +450,21 @@ def test_a_stage_alone_misses_a_lost_receipt_of_the_stage_before_where_the_cache
     assert (done.returncode, f"{lost}: missing; run `cppmill run` again" in done.stderr) == (1, True), done.stderr
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["documents/part-*", "documents/rejects-*", "tokens/part-*", "counts/morphemes.parquet", "counts/parts/*.parquet"],
+)
+@pytest.mark.parametrize("is_gone", [False, True], ids=["changed", "gone"])
+def test_validate_alone_publishes_no_record_of_files_that_their_units_did_not_make(copied_run, cppmill, name, is_gone):
+    before, damaged = (copied_run.out / "receipt.json").read_bytes(), sorted(copied_run.out.glob(name))[0]
+    damaged.unlink() if is_gone else damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    done = cppmill("validate", *copied_run.command[1:], check=False)
+    assert (done.returncode, f"{damaged}: missing, or not the file of SHA-256" in done.stderr) == (1, True), done.stderr
+    assert (copied_run.out / "receipt.json").read_bytes() == before
+    cppmill(*copied_run.command)
+    assert verify(str(copied_run.out)) == []
+
+
 def test_the_receipt_of_another_build_beside_the_tokenizer_goes(copied_run, cppmill):
     before, key = copied_run.tree(), "0" * 64
     (own,) = unit_receipts(copied_run.out, "tokenizer")

@@ -33,13 +33,12 @@ def test_counts_that_are_not_merged_once_are_reported(merged):
         split_receipts([*SHARDS, *merged], where="out")
 
 
-def test_the_merged_counts_of_a_copy_without_cache_are_found(run, tmp_path):
-    for folder in ("counts", "units"):
-        shutil.copytree(run.out / folder, tmp_path / folder)
-    with open_session(load_run_config(flags={"--out": str(run.out)}), Reporters()) as session:
+def test_the_merged_counts_of_a_copy_without_cache_are_found(copied_run):
+    config = load_run_config(flags={"--out": str(copied_run.out)})
+    with open_session(config, Reporters()) as session:
         expected = split_receipts(session.current(Stage.SCAN), where="out")
-    (tmp_path / "receipt.json").write_bytes((run.out / "receipt.json").read_bytes())
-    with open_session(load_run_config(flags={"--out": str(tmp_path)}), Reporters()) as session:
+    shutil.rmtree(copied_run.out / ".cache")
+    with open_session(config, Reporters()) as session:
         found = split_receipts(session.current(Stage.SCAN), where="out")
     assert found.merged == expected.merged
     assert sorted(shard.key for shard in found.shards) == sorted(shard.key for shard in expected.shards)
