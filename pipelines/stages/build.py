@@ -46,7 +46,7 @@ from tokenizer_build.lock import LOCKS
 from transforms.scan.kinds import Family, Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded
+from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded, manifest_digest
 from transforms.units.prefetch import prefetch
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
         summary: Summary = {"ids": session.config.options.build.vocab_size}
     else:
         findings, summary = (), {"tokenizer": "reused"}
-    session.remember(Stage.BUILD, [unit])
+    session.remember(Stage.BUILD, [unit], manifest=manifest_digest(session.out))
     session.reporter.stage_done(Stage.BUILD, time.monotonic() - started, summary)
     for line in findings:
         session.reporter.note(f"build: {line[0].lower()}{line[1:]}")
@@ -159,6 +159,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
     with _open_checked(place, session.config.options.tokenize) as (source, tokenizer):
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
+        session.forget(Stage.BUILD)
         keep_loaded(session.out, tokenizer)
         if "kind" in parse_json((source / MANIFEST).read_bytes()):
             from cppmill_core.adoption import program_of

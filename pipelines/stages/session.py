@@ -216,12 +216,22 @@ class Session(Generic[Config]):
         self.out.replace_receipt(renewed)
         return renewed
 
-    def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
-        """Record which units are the stage's current ones."""
-        index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage)}
+    def remember(self, stage: Stage, units: Sequence[Unit], **facts: str) -> None:
+        """Record which units are the stage's current ones, and facts of what they made."""
+        index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage), **facts}
         sealed = with_digest(index)
-        self.out.publish_changed(f"{CACHE}/stages/{stage}.json", json.dumps(sealed).encode())
+        self.out.publish_changed(_index_path(stage), json.dumps(sealed).encode())
         self.out.save_digests()
+
+    def remembered(self, stage: Stage, **facts: str) -> list[str]:
+        """Return the paths of the receipts of the stage's current units; none if other facts were recorded of them."""
+        index = self._index(stage)
+        is_same = all(index.get(name) == fact for name, fact in facts.items())
+        return [unit_receipt_path(stage, key) for key in index.get("units", ()) if is_same]
+
+    def forget(self, stage: Stage) -> None:
+        """Remove what `remember` wrote for a stage: what OUT has of it comes from elsewhere now."""
+        self.out.remove(_index_path(stage))
 
     def made_options(self, stage: Stage) -> dict[str, Any]:
         """Return the options that what OUT holds of a stage was made with; empty if it is not known.
@@ -246,7 +256,7 @@ class Session(Generic[Config]):
         Raises:
             IntegrityError: If the stage has not run here, or a receipt is damaged.
         """
-        names = [unit_receipt_path(stage, key) for key in self._index(stage).get("units", ())]
+        names = self.remembered(stage)
         if not names:
             names = sorted({*self.out.receipts(stage), *self.out.recorded_receipts(stage)})
         if not names:
@@ -283,7 +293,7 @@ class Session(Generic[Config]):
     def _index(self, stage: Stage) -> dict[str, Any]:
         """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
         try:
-            index = parse_json(self.out.read_bytes(f"{CACHE}/stages/{stage}.json"))
+            index = parse_json(self.out.read_bytes(_index_path(stage)))
             digest = index.pop("digest", None) if isinstance(index, dict) else ""
             return index if digest in (None, sha256_json(index)) else {}  # earlier versions wrote none
         except (FileNotFoundError, ValueError):
@@ -435,6 +445,11 @@ def logged(session: Session[Config]) -> Iterator[Session[Config]]:
             reporters.note(line)
         yield replace(session, reporter=reporters)
         out.save_digests()
+
+
+def _index_path(stage: Stage) -> str:
+    """Return the path of what `Session.remember` writes for a stage."""
+    return f"{CACHE}/stages/{stage}.json"
 
 
 def _makes_receipt(session: Session[Any]) -> bool:

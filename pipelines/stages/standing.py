@@ -84,20 +84,30 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
     Of several, those count whose build made the manifest: others were copied here from another folder.
 
     Raises:
-        IntegrityError: If it is damaged, or gone though the receipt of the run names it and no tokenizer is given:
-            without it, nobody knows what the tokenizer was built from.
+        IntegrityError: If it is damaged, or gone though the receipt of the run names it, or, without that one, though
+            it is remembered that the tokenizer was built in OUT, and no tokenizer is given: without it, nobody knows
+            what the tokenizer was built from.
     """
     try:
         found = [session.read_unit(name, advice="") for name in session.out.receipts(Stage.BUILD)]
-        recorded = None if found or session.config.tokenizer is not None else find_receipt(session.out)
-        for name in (recorded or {}).get("files", ()):
-            if is_unit_receipt(name, Stage.BUILD):
-                raise IntegrityError(f"{session.out.where(name)}: missing, and {RECEIPT} names it")
+        for name, reason in () if found or session.config.tokenizer is not None else _known_builds(session):
+            raise IntegrityError(f"{session.out.where(name)}: missing, and {reason}")
     except IntegrityError as error:
         raise IntegrityError(f"{error}; restore the file, {_REBUILD}") from error
     manifest = (_MANIFEST, manifest_digest(session.out)) if len(found) > 1 else None
     made = [receipt for receipt in found if manifest in {(file.path, file.sha256) for file in receipt.outputs}]
     return made or found
+
+
+def _known_builds(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the paths of the receipts of builds that must be in OUT, and why."""
+    recorded = find_receipt(session.out)
+    if recorded is None:
+        remembered = session.remembered(Stage.BUILD, manifest=manifest_digest(session.out))
+        yield from ((name, f"the tokenizer in {session.out.root} was built there") for name in remembered)
+    else:
+        names = (name for name in recorded["files"] if is_unit_receipt(name, Stage.BUILD))
+        yield from ((name, f"{RECEIPT} names it") for name in names)
 
 
 def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) -> bool:

@@ -352,6 +352,20 @@ def test_a_receipt_of_the_build_that_nothing_proves_is_missed_and_a_rebuild_make
     assert copied_run.tree() == before
 
 
+def test_a_lost_receipt_of_the_build_is_missed_without_a_record_until_the_tokenizer_is_given(copied_run, cppmill):
+    (copied_run.sources / "more.h").write_bytes(b"int more;\n")
+    lost, tokenizer = unit_receipts(copied_run.out, "tokenizer")[0], copied_run.out / "tokenizer"
+    lost.unlink(), (copied_run.out / "receipt.json").unlink()
+    for command in (copied_run.command, ["scan", *copied_run.command[1:]], ["validate", *copied_run.command[1:]]):
+        done = cppmill(*command, check=False)
+        assert done.returncode == 1, command[0]
+        assert f"{lost}: missing, and the tokenizer in {copied_run.out} was built there; restore" in done.stderr
+    cppmill(*copied_run.command, "--tokenizer", tokenizer)
+    (copied_run.out / "receipt.json").unlink()
+    cppmill(*copied_run.command)
+    assert verify(str(copied_run.out)) == []
+
+
 def test_a_pipe_in_place_of_a_unit_receipt_holds_nothing_up_and_is_made_again(copied_run, cppmill):
     receipt = unit_receipts(copied_run.out, "proofs")[0]
     receipt.unlink()
