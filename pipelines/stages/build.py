@@ -63,7 +63,9 @@ def run(config: RunConfig, reporter: Reporter) -> None:
             check_intact(session)
             session.reporter.note(f"build: {KEPT}")
             return
-        work(session, session.current(Stage.SCAN))
+        counts = session.current(Stage.SCAN)
+        session.check_outputs(counts)
+        work(session, counts)
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
             reporter.note(line)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter
@@ -75,7 +76,9 @@ class StageProgram:
             reporter: Where progress goes.
         """
         with open_session(config, reporter) as session:
-            self.work(session, *map(session.current, self.needs))
+            found = list(map(session.current, self.needs))
+            session.check_outputs(chain.from_iterable(found))
+            self.work(session, *found)
 
 
 def plan_units(session: Session, units: Sequence[Unit]) -> StagePlan:

@@ -34,6 +34,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
     """
     with open_session(config, reporter) as session:
         documents = session.current(Stage.INGEST)
+        session.check_outputs(documents)
         check_kept(session, documents)
         if build_receipts(session):
             work(session, documents)

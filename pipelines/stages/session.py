@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -263,6 +263,23 @@ class Session(Generic[Config]):
             first = f"; run `cppmill {stage}` first, or `cppmill run` for everything"
             raise IntegrityError(f"{self.out.root}: no {stage} has finished here{advice and first}")
         return self.out.each(lambda name: self.read_unit(name, advice=advice), names)
+
+    def check_outputs(self, receipts: Iterable[UnitReceipt]) -> dict[str, str]:
+        """Compare the outputs of units with their receipts, and return their SHA-256 by path.
+
+        A stage alone needs it, as no stage before it has looked.
+
+        Raises:
+            IntegrityError: Naming the first that is missing or another one.
+        """
+        named = {name: sha256 for receipt in receipts for name, sha256 in receipt.files.items()}
+        for name, found in zip(named, self.out.each(self.out.digest, named), strict=True):
+            if found != named[name]:
+                raise IntegrityError(
+                    f"{self.out.where(name)}: missing, or not the file of SHA-256 {named[name]} that its unit receipt "
+                    f"names; {MADE_AGAIN}"
+                )
+        return named
 
     def read_unit(self, name: str, *, advice: str = MADE_AGAIN) -> UnitReceipt:
         """Return a unit receipt by its path, as it was left by an earlier command.

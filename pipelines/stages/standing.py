@@ -50,8 +50,8 @@ def keeps_tokenizer(session: Session, unit: Unit) -> bool:
 
 def _has_run(session: Session, unit: Unit) -> bool:
     """Return whether a unit has led to the tokenizer in OUT; its receipt may be lost, or the tokenizer."""
-    if not has_tokenizer(session):
-        return session.out.is_recorded(unit.receipt_path)
+    if not has_tokenizer(session) and session.out.is_recorded(unit.receipt_path):
+        return True
     return session.out.exists(unit.receipt_path) or (bool(build_receipts(session)) and session.has_run(unit))
 
 
@@ -74,7 +74,7 @@ def has_tokenizer(session: Session) -> bool:
 
 def keeps_any(session: Session) -> bool:
     """Return whether a run keeps whatever tokenizer OUT has, or lost: there is one, and no rebuild is asked for."""
-    is_there = has_tokenizer(session) or session.out.is_recorded(_MANIFEST)
+    is_there = has_tokenizer(session) or session.out.is_recorded(_MANIFEST) or bool(session.out.receipts(Stage.BUILD))
     return is_there and not session.config.rebuild_tokenizer
 
 
@@ -204,7 +204,8 @@ def check_intact(session: Session) -> None:
     """
     out = session.out
     if not has_tokenizer(session):
-        raise IntegrityError(f"{out.where(_MANIFEST)}: missing, and {RECEIPT} names it; restore it, {_REBUILD}")
+        names = RECEIPT if out.is_recorded(_MANIFEST) else "the receipt of the build"
+        raise IntegrityError(f"{out.where(_MANIFEST)}: missing, and {names} names it; restore it, {_REBUILD}")
     manifest = read_manifest(out)
     expected = {f"{_FOLDER}/{name}": sha256 for name, sha256 in manifest["files"].items()}
     built = build_receipts(session)

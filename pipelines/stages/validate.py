@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from pipelines.stages.benchmarks import recorded_options
 from pipelines.stages.document_units import document_shards
 from pipelines.stages.platforms import made_platforms, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
-from pipelines.stages.session import MADE_AGAIN, Session
+from pipelines.stages.session import Session
 from pipelines.stages.standing import build_receipts, is_of_other_documents
 from pipelines.stages.tokenize import tokenize_settings
 from pipelines.stages.vocabulary import find_revision
@@ -175,11 +175,12 @@ def _publish_receipt(
     built = build_receipts(session)
     counts = session.current(Stage.SCAN) if built else []
     receipts = [*documents, *tokens, *proofs, *counts, *built]
-    keep = sorted(_named_files(session, receipts, listed))
-    found = dict(zip(keep, out.each(out.digest, keep), strict=True))
-    _check_outputs(out, receipts, found)
+    keep = _named_files(session, receipts, listed)
+    outputs = session.check_outputs(receipts)
+    others = sorted(keep - outputs.keys())
     shards = {name for receipt in tokens for name in receipt.files}
-    files = {name: digest or "" for name, digest in found.items() if name not in shards}
+    files = {name: outputs[name] for name in outputs.keys() - shards}
+    files |= {name: digest or "" for name, digest in zip(others, out.each(out.digest, others), strict=True)}
     made = {name for receipt in built for name in receipt.files}
     is_given = session.config.tokenizer is not None
     if is_given:  # every file of it but these has been compared with the given one
@@ -209,27 +210,12 @@ def _publish_receipt(
     if not out.exists(RECEIPT) or out.read_bytes(RECEIPT) != data:
         out.remove(SIGNATURE)  # it is of the receipt that goes
         out.publish_bytes(RECEIPT, data)
-    for name in listed - found.keys() - {RECEIPT, SIGNATURE}:
+    for name in listed - keep - {RECEIPT, SIGNATURE}:
         out.remove(name)
     for name in [name for name in out.strangers() if name.startswith(RUN_PREFIXES)]:
         out.remove(name)
     for line in describe_receipt(receipt):
         session.reporter.note(line)
-
-
-def _check_outputs(out: OutputFolder, receipts: Sequence[UnitReceipt], found: Mapping[str, str | None]) -> None:
-    """Compare the outputs of units with their receipts: a stage alone has not looked at those of other stages.
-
-    Raises:
-        IntegrityError: Naming the first that is missing or another one.
-    """
-    for receipt in receipts:
-        for name, sha256 in receipt.files.items():
-            if found.get(name) != sha256:
-                raise IntegrityError(
-                    f"{out.where(name)}: missing, or not the file of SHA-256 {sha256} that its unit receipt names; "
-                    f"{MADE_AGAIN}"
-                )
 
 
 def _check_tokenizer_files(out: OutputFolder, files: dict[str, str], made: set[str], *, is_given: bool) -> None:

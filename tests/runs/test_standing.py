@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.engines.worker_check import check_workers
 from pipelines.tokenizers.vocab import diff
+from pipelines.versions.verify import verify
 
 NEW = b"".join(b"int frobnicate_widget_%d(WidgetFactoryBase* widget_factory_base);\n" % number for number in range(400))
 
@@ -143,6 +144,19 @@ def test_a_build_that_was_killed_before_its_manifest_is_repeated(copied_run, cpp
     (copied_run.out / "tokenizer/manifest.json").unlink()
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_a_tokenizer_that_lost_its_manifest_in_an_unfinished_run_is_not_built_anew(grown, cppmill, has_cache):
+    (grown.out / "receipt.json").unlink(), (grown.out / "tokenizer/manifest.json").unlink()
+    if not has_cache:
+        shutil.rmtree(grown.out / ".cache")
+    for command in (grown.command, [*grown.command, "--vocab-size", 9000]):
+        done = cppmill(*command, check=False)
+        assert done.returncode == 1
+        assert "tokenizer/manifest.json: missing, and the receipt of the build names it" in done.stderr
+    cppmill(*grown.command, "--rebuild-tokenizer")
+    assert verify(str(grown.out)) == []
 
 
 def test_stage_by_stage_ends_with_the_receipt_of_a_run(grown, cppmill, tmp_path):

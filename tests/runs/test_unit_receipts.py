@@ -479,6 +479,25 @@ def test_validate_alone_publishes_no_record_of_files_that_their_units_did_not_ma
     assert verify(str(copied_run.out)) == []
 
 
+@pytest.mark.parametrize(
+    ("stage", "name"),
+    [
+        ("scan", "documents/part-*"),
+        ("build", "counts/terms.parquet"),
+        ("build", "counts/parts/*.parquet"),
+        ("tokenize", "documents/part-*"),
+        ("validate", "documents/part-*"),
+    ],
+)
+@pytest.mark.parametrize("is_gone", [False, True], ids=["changed", "gone"])
+def test_a_stage_alone_takes_nothing_that_the_stage_before_did_not_make(copied_run, cppmill, stage, name, is_gone):
+    damaged = sorted(copied_run.out.glob(name))[0]
+    (copied_run.out / "receipt.json").unlink()
+    damaged.unlink() if is_gone else damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    done = cppmill(stage, *copied_run.command[1:], check=False)
+    assert (done.returncode, f"{damaged}: missing, or not the file of SHA-256" in done.stderr) == (1, True), done.stderr
+
+
 def test_the_receipt_of_another_build_beside_the_tokenizer_goes(copied_run, cppmill):
     before, key = copied_run.tree(), "0" * 64
     (own,) = unit_receipts(copied_run.out, "tokenizer")

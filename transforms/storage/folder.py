@@ -408,9 +408,11 @@ class OutputFolder:
             files: The SHA-256 of each, by name.
 
         Raises:
-            IntegrityError: Naming the first that is another one.
+            IntegrityError: Naming the first that is missing or another one.
         """
         for name, sha256 in {} if is_remote(self.root) else files.items():
+            if not self.exists(name):
+                raise IntegrityError(f"{self.where(name)}: missing; run again")
             with self.open_local(name) as path:
                 check_sha256(path, sha256, where=self.where(name), advice="remove it and run again")
 
