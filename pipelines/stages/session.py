@@ -218,7 +218,8 @@ class Session(Generic[Config]):
 
     def remember(self, stage: Stage, units: Sequence[Unit], **facts: str) -> None:
         """Record which units are the stage's current ones, and facts of what they made."""
-        index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage), **facts}
+        made = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage)}
+        index = {"stage": str(stage), **made, **facts}
         sealed = with_digest(index)
         self.out.publish_changed(_index_path(stage), json.dumps(sealed).encode())
         self.out.save_digests()
@@ -312,7 +313,8 @@ class Session(Generic[Config]):
         try:
             index = parse_json(self.out.read_bytes(_index_path(stage)))
             digest = index.pop("digest", None) if isinstance(index, dict) else ""
-            return index if digest in (None, sha256_json(index)) else {}  # earlier versions wrote none
+            is_whole = digest in (None, sha256_json(index)) and index.get("stage", stage) == stage
+            return index if is_whole else {}  # earlier versions wrote neither
         except (FileNotFoundError, ValueError):
             return {}
 

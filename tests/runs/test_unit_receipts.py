@@ -421,6 +421,16 @@ def test_what_is_remembered_of_a_stage_counts_only_if_it_is_whole(copied_run, cp
     assert copied_run.tree() == before
 
 
+def test_what_is_remembered_of_stages_under_the_names_of_each_other_does_not_count(copied_run, cppmill):
+    first, second = (copied_run.out / ".cache/stages" / f"{stage}.json" for stage in ("ingest", "scan"))
+    first.rename(other := first.with_name("other")), second.rename(first), other.rename(second)
+    (copied_run.sources / "more.h").write_bytes(b"int more;\n")
+    before = (copied_run.out / "tokenizer/manifest.json").read_bytes()
+    cppmill(*copied_run.command)
+    assert (copied_run.out / "tokenizer/manifest.json").read_bytes() == before
+    assert verify(str(copied_run.out)) == []
+
+
 @pytest.mark.parametrize("left", [".cache", "receipt.json"])
 def test_lost_receipts_of_a_scan_are_made_again_by_what_else_says_that_it_has_run(copied_run, cppmill, left):
     before, lost = copied_run.tree(), {".cache", "receipt.json"} - {left}
