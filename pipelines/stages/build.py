@@ -31,6 +31,7 @@ from pipelines.stages.standing import (
     has_tokenizer,
     keeps_any,
     keeps_tokenizer,
+    scan_receipts,
 )
 from pipelines.stages.vocabulary import vocabulary_key
 from schemas.digests import parse_json, sha256_file
@@ -59,11 +60,13 @@ def run(config: RunConfig, reporter: Reporter) -> None:
 
     with open_session(config, reporter) as session:
         check_standing(session)
-        if keeps_any(session) and not build_receipts(session):
+        keeps = keeps_any(session)
+        built = build_receipts(session) if keeps else []
+        if keeps and not built:
             check_intact(session)
             session.reporter.note(f"build: {KEPT}")
             return
-        counts = session.current(Stage.SCAN)
+        counts = scan_receipts(session, built) if built else session.current(Stage.SCAN)
         session.check_outputs(counts)
         work(session, counts)
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
@@ -394,6 +397,7 @@ def _publish(session: Session, staged: Path, receipt: UnitReceipt | None = None)
         raise IntegrityError(f"{staged}: the build left no {MANIFEST}")
     _note_moved_ids(session, staged)
     session.withdraw_receipt()
+    session.forget(Stage.BUILD)
     session.out.remove(f"tokenizer/{MANIFEST}")
     for name in list(session.out.files("tokenizer")):
         session.out.remove(name)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import cppmill_core
-
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter
 from pipelines.stages.document_units import check_kept, plan_shards
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_skip
-from pipelines.stages.scan_receipts import ScanReceipts
+from pipelines.stages.scan_receipts import ScanReceipts, merge_key
 from pipelines.stages.session import Session, open_session
 from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
 from schemas.digests import parse_json, sha256_json
 from schemas.options import ScanOptions
-from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
+from schemas.units import OutputFile, Stage, Unit, UnitReceipt
 from transforms.scan.count import ScanSettings, scan_documents
 from transforms.scan.kinds import count_kinds
 from transforms.scan.merge import GROUPS, merge_shards
@@ -141,11 +139,6 @@ def plan_merge(units: Sequence[Unit]) -> Unit:
     """Return the unit that merges the counts of `units`; its receipt commits the merged counts."""
     key = merge_key(unit.key for unit in units)
     return Unit(stage=Stage.SCAN, key=key, num_bytes=0, label="merged counts", payload={})
-
-
-def merge_key(keys: Iterable[str]) -> str:
-    """Return the key of the merged counts of units with these keys."""
-    return unit_key(Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(keys))
 
 
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import cppmill_core
+
 from schemas.errors import IntegrityError
-from schemas.units import UnitReceipt
+from schemas.units import Stage, UnitReceipt, unit_key
 from transforms.scan.kinds import PARTS
 
 
@@ -29,9 +31,25 @@ def split_receipts(receipts: Sequence[UnitReceipt], *, where: str) -> ScanReceip
     Raises:
         IntegrityError: If not exactly one is of merged counts.
     """
-    merged = [receipt for receipt in receipts if not receipt.outputs[0].path.startswith(f"{PARTS}/")]
+    merged = _find_merged(receipts)
     if len(merged) != 1:
         raise IntegrityError(
             f"{where}: {len(merged)} receipts of merged counts, where there should be one; run `cppmill scan` again"
         )
     return ScanReceipts(shards=[receipt for receipt in receipts if receipt != merged[0]], merged=merged[0])
+
+
+def is_of_one_scan(receipts: Sequence[UnitReceipt]) -> bool:
+    """Return whether receipts of scan units are all of one scan: the key of the merged counts says of which shards."""
+    merged = _find_merged(receipts)
+    shards = (receipt.key for receipt in receipts if receipt not in merged)
+    return len(merged) == 1 and merged[0].key == merge_key(shards)
+
+
+def merge_key(keys: Iterable[str]) -> str:
+    """Return the key of the merged counts of units with these keys."""
+    return unit_key(Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(keys))
+
+
+def _find_merged(receipts: Sequence[UnitReceipt]) -> list[UnitReceipt]:
+    return [receipt for receipt in receipts if not receipt.outputs[0].path.startswith(f"{PARTS}/")]

@@ -14,8 +14,8 @@ from cppmill_core.manifests import MANIFEST
 from configs.problems import show
 from configs.tables import FLAGS
 from pipelines.stages.document_units import document_shards
-from pipelines.stages.scan_receipts import split_receipts
-from pipelines.stages.session import Session
+from pipelines.stages.scan_receipts import is_of_one_scan, split_receipts
+from pipelines.stages.session import MADE_AGAIN, Session
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt
@@ -110,21 +110,47 @@ def _known_builds(session: Session) -> Iterator[tuple[str, str]]:
         yield from ((name, f"{RECEIPT} names it") for name in names)
 
 
+def scan_receipts(session: Session, built: Sequence[UnitReceipt], *, advice: str = MADE_AGAIN) -> list[UnitReceipt]:
+    """Return the receipts of the scan that OUT's tokenizer was built from; advice is as for `Session.read_unit`.
+
+    What is remembered of the scan counts if it is of one scan. Else it is a file that was copied here or changed, and
+    what the record of the run names counts, or what there is, if it is that of the tokenizer.
+
+    Args:
+        session: The session.
+        built: The receipt of the build.
+        advice: What to do if a receipt is missing or damaged; empty if the caller adds it.
+
+    Raises:
+        IntegrityError: If one is missing or damaged.
+    """
+    out, (build, *_) = session.out, built
+    remembered = session.find_units(session.remembered(Stage.SCAN))
+    if is_of_one_scan(remembered):
+        return remembered
+    for names in (out.recorded_receipts(Stage.SCAN), out.receipts(Stage.SCAN)):
+        found = session.find_units(names)
+        if is_of_one_scan(found) and split_receipts(found, where=out.root).merged.files == build.inputs:
+            return found
+    return session.current(Stage.SCAN, advice=advice)
+
+
 def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) -> bool:
     """Return whether OUT's tokenizer was built in it, but from other documents than OUT has now."""
     built = build_receipts(session)
     if not built:
         return False
-    merged = split_receipts(session.current(Stage.SCAN), where=session.out.root).merged
+    merged = split_receipts(scan_receipts(session, built), where=session.out.root).merged
     counted = merged.files == built[0].inputs
     return not counted or scanned_shards(session) != {shard.sha256 for shard in document_shards(documents)}
 
 
 def scanned_shards(session: Session) -> set[str]:
     """Return the SHA-256 of the documents shards that the tokenizer was built from; none if it was copied into OUT."""
-    if not build_receipts(session):
+    built = build_receipts(session)
+    if not built:
         return set()
-    scanned = split_receipts(session.current(Stage.SCAN), where=session.out.root).shards
+    scanned = split_receipts(scan_receipts(session, built), where=session.out.root).shards
     return {sha256 for receipt in scanned for sha256 in receipt.inputs.values()}
 
 
@@ -196,6 +222,20 @@ def _shown(value: object) -> str:
     return "none" if value is None else value if isinstance(value, str) else show(value)
 
 
+def check_recorded(session: Session) -> None:
+    """Check that the tokenizer in OUT is the one that the record of the run names, unless it was published since.
+
+    Raises:
+        IntegrityError: If it is another one: it was put there by hand, and ids would move.
+    """
+    out, found = session.out, manifest_digest(session.out)
+    if (recorded := out.recorded_digest(_MANIFEST)) not in (None, found):
+        raise IntegrityError(
+            f"{out.where(_MANIFEST)}: its SHA-256 is {found}, {RECEIPT} says {recorded}; restore the folder, or give "
+            f"this tokenizer with --tokenizer DIR, {_REBUILD}"
+        )
+
+
 def check_intact(session: Session) -> None:
     """Check the files of the tokenizer and the counts that it was built from.
 
@@ -206,17 +246,24 @@ def check_intact(session: Session) -> None:
     if not has_tokenizer(session):
         names = RECEIPT if out.is_recorded(_MANIFEST) else "the receipt of the build"
         raise IntegrityError(f"{out.where(_MANIFEST)}: missing, and {names} names it; restore it, {_REBUILD}")
+    check_recorded(session)
     manifest = read_manifest(out)
     expected = {f"{_FOLDER}/{name}": sha256 for name, sha256 in manifest["files"].items()}
     built = build_receipts(session)
     if built:
         try:
-            receipts = [*built, *session.current(Stage.SCAN, advice="")]
+            counts = scan_receipts(session, built, advice="")
+            merged = split_receipts(counts, where=out.root).merged
         except IntegrityError as error:
             raise IntegrityError(
                 f"{error}; the tokenizer in {out.root} was built from it; restore the file, {_REBUILD}"
             ) from error
-        for receipt in receipts:
+        if built[0].inputs not in ({}, merged.files):
+            raise IntegrityError(
+                f"{out.where(built[0].path)}: names other counts than those in {out.root}, from which the tokenizer "
+                f"should be built; restore what was there, or give the tokenizer with --tokenizer DIR, {_REBUILD}"
+            )
+        for receipt in (*built, *counts):
             expected |= receipt.files
     damaged = [name for name, sha256 in expected.items() if out.digest(name) != sha256]
     if damaged:

@@ -12,6 +12,7 @@ from pipelines.stages.document_units import check_kept, plan_shards
 from pipelines.stages.given import open_given
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
+from pipelines.stages.standing import check_recorded
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
@@ -61,8 +62,10 @@ def tokenize_settings(session: Session) -> TokenizeSettings:
     """Return what the workers need to tokenize or to validate.
 
     Raises:
-        IntegrityError: If OUT has no tokenizer.
+        IntegrityError: If OUT has no tokenizer, or not the one that the record of the run names.
     """
+    if not (session.config.tokenizer or session.config.rebuild_tokenizer):
+        check_recorded(session)
     digest = manifest_digest(session.out)
     if not digest:
         manifest = session.out.where("tokenizer/manifest.json")

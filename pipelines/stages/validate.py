@@ -16,7 +16,7 @@ from pipelines.stages.document_units import document_shards
 from pipelines.stages.platforms import made_platforms, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
-from pipelines.stages.standing import build_receipts, is_of_other_documents
+from pipelines.stages.standing import build_receipts, is_of_other_documents, scan_receipts
 from pipelines.stages.tokenize import tokenize_settings
 from pipelines.stages.vocabulary import find_revision
 from schemas.digests import canonical_json
@@ -173,7 +173,7 @@ def _publish_receipt(
     manifest, listed = read_manifest(out), set(out.files())
     _check_listed(out, listed, manifest)
     built = build_receipts(session)
-    counts = session.current(Stage.SCAN) if built else []
+    counts = scan_receipts(session, built) if built else []
     receipts = [*documents, *tokens, *proofs, *counts, *built]
     keep = _named_files(session, receipts, listed)
     outputs = session.check_outputs(receipts)

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from configs import VOCABULARY
 from pipelines.stages.build import build_config, read_scan_counts
-from pipelines.stages.scan import merge_key, scan_config
+from pipelines.stages.scan import scan_config
+from pipelines.stages.scan_receipts import merge_key
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from pipelines.versions.part_checks import check_recounted
 from schemas.digests import differing_keys, parse_json

@@ -200,6 +200,7 @@ class OutputFolder:
         with naming_file(self.where(name), temporary):
             digest, size = sha256_file(temporary), temporary.stat().st_size
             self.store.put(name, temporary, sha256=digest)
+        self._forget(name)
         return OutputFile(path=name, sha256=digest, num_bytes=size, rows=rows)
 
     def publish_bytes(self, name: str, data: bytes) -> OutputFile:
@@ -217,7 +218,7 @@ class OutputFolder:
             self.publish_bytes(name, data)
 
     def hold_receipts(self, recorded: Mapping[str, str]) -> None:
-        """Hold unit receipts to the record of the finished run or export, until they are published again.
+        """Hold unit receipts and the tokenizer to the record of the finished run or export, until they are published.
 
         From now on a receipt is valid only if the record names its bytes, or if the record does not name it and it has
         a digest of itself. Workers, which get the place alone, trust what the holder of the lock has left there.
@@ -228,8 +229,12 @@ class OutputFolder:
         self._recorded = {current_path(name): digest for name, digest in recorded.items()}
 
     def is_recorded(self, name: str) -> bool:
-        """Return whether the record that `hold_receipts` was given names a receipt that was not published since."""
-        return name in (self._recorded or {})
+        """Return whether the record that `hold_receipts` was given names a file that was not published since."""
+        return self.recorded_digest(name) is not None
+
+    def recorded_digest(self, name: str) -> str | None:
+        """Return the SHA-256 that the record has of a file; None if it has none, or the file was published since."""
+        return (self._recorded or {}).get(name)
 
     def recorded_receipts(self, stage: Stage) -> list[str]:
         """Return the paths of a stage's unit receipts for which `is_recorded` is true."""
@@ -237,7 +242,6 @@ class OutputFolder:
 
     def publish_receipt(self, receipt: UnitReceipt) -> None:
         """Publish a unit's receipt: this commits its outputs."""
-        self._forget(receipt.path)
         self.publish_bytes(receipt.path, receipt.to_bytes())
 
     def replace_receipt(self, receipt: UnitReceipt) -> None:
