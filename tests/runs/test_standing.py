@@ -10,6 +10,7 @@ import pytest
 from pipelines.engines.worker_check import check_workers
 from pipelines.tokenizers.vocab import diff
 from pipelines.versions.verify import verify
+from schemas.digests import with_digest
 
 NEW = b"".join(b"int frobnicate_widget_%d(WidgetFactoryBase* widget_factory_base);\n" % number for number in range(400))
 
@@ -186,3 +187,60 @@ def test_no_other_tokenizer_is_built_in_the_place_of_one_that_lost_its_manifest(
         done = cppmill(*command, check=False)
         assert done.returncode == 1
         assert "tokenizer/manifest.json: missing, and receipt.json names it" in done.stderr.replace("\n", "")
+
+
+@pytest.mark.parametrize("has_record", [True, False])
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_a_tokenizer_that_was_put_in_the_place_of_the_built_one_is_not_kept(
+    grown, other_tokenizer, cppmill, has_record, has_cache
+):
+    shutil.rmtree(grown.out / "tokenizer")
+    shutil.copytree(other_tokenizer, grown.out / "tokenizer")
+    if not has_cache:
+        shutil.rmtree(grown.out / ".cache")
+    if not has_record:
+        (grown.out / "receipt.json").unlink()
+    before = grown.tree()
+    for size in (12288, 8192):
+        done = cppmill("run", grown.sources, "--out", grown.out, "--vocab-size", size, check=False)
+        assert done.returncode in (1, 2)
+        assert "--rebuild-tokenizer" in done.stderr
+    written = {
+        path: data for path, data in grown.tree().items() if not path.startswith(("documents/", ".units/ingest"))
+    }
+    assert {path for path in before if path.startswith(("tokens/", "counts/", "tokenizer/"))} <= written.keys()
+    assert all(data == before[path] for path, data in written.items() if path.startswith(("tokens/", "counts/")))
+    cppmill("run", grown.sources, "--out", grown.out, "--tokenizer", other_tokenizer)
+    assert verify(str(grown.out)) == []
+
+
+@pytest.mark.parametrize("command", ["tokenize", "validate"])
+def test_a_stage_alone_uses_no_tokenizer_but_the_one_of_the_record(copied_run, other_tokenizer, cppmill, command):
+    shutil.rmtree(copied_run.out / "tokenizer")
+    shutil.copytree(other_tokenizer, copied_run.out / "tokenizer")
+    before = copied_run.tree()
+    done = cppmill(command, *copied_run.command[1:], check=False)
+    assert done.returncode == 1
+    assert re.search(r"tokenizer/manifest.json: its SHA-256 is \w+, receipt.json says ", done.stderr.replace("\n", ""))
+    assert copied_run.tree() == before
+
+
+@pytest.mark.parametrize("command", ["run", "stages"])
+@pytest.mark.parametrize("case", ["fewer", "foreign"])
+@pytest.mark.parametrize("has_record", [True, False])
+def test_counts_of_a_kept_tokenizer_do_not_depend_on_what_is_remembered(
+    grown, other_tokenizer, cppmill, command, case, has_record
+):
+    index = grown.out / ".cache/stages/scan.json"
+    if case == "fewer":
+        remembered = json.loads(index.read_bytes())
+        del remembered["digest"], remembered["units"][0]
+        index.write_text(json.dumps(with_digest(remembered)))
+    else:
+        shutil.copyfile(other_tokenizer.parent / ".cache/stages/scan.json", index)
+    if not has_record:
+        (grown.out / "receipt.json").unlink()
+    for stage in ("run",) if command == "run" else ("ingest", "scan", "build", "tokenize", "validate"):
+        cppmill(stage, *grown.command[1:])
+    assert verify(str(grown.out)) == []
+    assert grown.receipt["tokenizer"]["kept"]
