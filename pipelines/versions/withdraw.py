@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.stages.session import locked
 from schemas.digests import HEX_DIGEST
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.files import read_regular, write_file
 from schemas.places import is_remote
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals
@@ -93,20 +94,34 @@ def record(store: str, asked: Withdrawals, *, copies: bool) -> tuple[Withdrawals
         copies: Withdraw the contents of the documents that are listed too, wherever else they lie.
 
     Raises:
+        IntegrityError: If documents of the current version are missing or damaged.
         LockedError: If another run is at work in the store.
     """
     versions = check_store(store)
     with locked(versions.folder):
         if copies and versions.current is not None:
-            asked |= Withdrawals.of({"doc_ids": listed_doc_ids(versions.out(versions.current), asked)})
+            with _naming_mend(store):
+                asked |= Withdrawals.of({"doc_ids": listed_doc_ids(versions.out(versions.current), asked)})
         wanted = (known_withdrawals(versions) or Withdrawals()) | asked
         versions.folder.publish_bytes(WITHDRAWN, wanted.to_bytes())
         found = record_affected(versions, wanted)
         lines = [f"{versions.folder.where(WITHDRAWN)}: {describe_counts(wanted)}"]
-        left = Withdrawals() if versions.current is None else unmatched(versions.out(versions.current), asked)
+        with _naming_mend(store):
+            left = Withdrawals() if versions.current is None else unmatched(versions.out(versions.current), asked)
         if any(left.counts.values()):
             lines.append(f"no document of {versions.current} has these of what you named: {describe_counts(left)}")
     return asked, [*lines, *(holding.line for holding in found if holding.documents != 0)]
+
+
+@contextmanager
+def _naming_mend(store: str) -> Iterator[None]:
+    """Say what to do where the current version is found damaged in the block."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise IntegrityError(
+            f"{error}; `cppmill retokenize SOURCE --store {store}` makes a whole version, then withdraw again"
+        ) from error
 
 
 def describe_counts(withdrawals: Withdrawals) -> str:

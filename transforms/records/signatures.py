@@ -7,6 +7,7 @@ or on a security key.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from transforms.storage.scratch import scratch_folder
 
 NAMESPACE = "cppmill"
 """What signatures are for: those of Git or of e-mail with the same key are none of ours."""
+
+_ARMORED = re.compile(rb"-----BEGIN SSH SIGNATURE-----\n([0-9A-Za-z+/=]+\n)+-----END SSH SIGNATURE-----\n")
+"""A signature as OpenSSH writes it; what it reads may have anything behind it."""
 
 
 def sign(out: OutputFolder, key: Path) -> str:
@@ -57,6 +61,9 @@ def check_signature(out: OutputFolder, allowed_signers: Path) -> Iterator[str]:
         signature, receipt = out.read_bytes(SIGNATURE), out.read_bytes(RECEIPT)
     except FileNotFoundError as error:
         yield f"{error.filename}: missing; `cppmill sign` makes a signature"
+        return
+    if not _ARMORED.fullmatch(signature):
+        yield f"{where}: not a signature of OpenSSH and nothing else; restore it, or sign again"
         return
     with tempfile.NamedTemporaryFile(dir=scratch_folder(), suffix=".sig") as file:
         file.write(signature)

@@ -18,6 +18,10 @@ def test_a_signed_run_verifies_by_its_signer_and_stays_signed(copied_run, tmp_pa
     cppmill("verify", copied_run.out, "--reencode", "0")
     cppmill(*copied_run.command)
     cppmill(*verify)
+    with (copied_run.out / "receipt.json.sig").open("ab") as file:
+        file.write(b"more\n")
+    (found,) = verified(copied_run.out, reencode=0, signed_by=tmp_path / "allowed")
+    assert "receipt.json.sig: not a signature of OpenSSH and nothing else" in found
     (copied_run.out / "tokenizer" / "findings.md").write_text("changed")
     assert cppmill(*verify, check=False).returncode == 1
     assert cppmill("sign", copied_run.out, "--key", tmp_path / "key", check=False).returncode == 1

@@ -250,6 +250,22 @@ def test_what_cannot_be_withdrawn_is_said(store, tmp_path, cppmill):
         assert message in done.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--copies",)])
+def test_withdrawing_from_a_damaged_version_names_what_mends_it(store, tmp_path, cppmill, options):
+    shard = min(store.out("v000001").glob("documents/part-*"))
+    shard.unlink()
+    (tmp_path / "paths").write_text(f"{GONE}\n")
+    command = ("withdraw", store.place, "--paths", tmp_path / "paths", *options)
+    done = cppmill(*command, check=False)
+    assert done.returncode == 1
+    mend = f"`cppmill retokenize SOURCE --store {store.place}` makes a whole version, then withdraw again"
+    assert f"{shard.name}: missing" in done.stderr and mend in done.stderr
+    cppmill(*store.command)
+    cppmill(*command)
+    cppmill(*store.command, check=False)  # without --copies the list was kept, and the mend obeyed it
+    assert GONE not in documents(store.place / "current")
+
+
 def test_the_texts_of_a_store_are_those_of_its_current_version(store):
     def paths(place):
         batches = read_texts([str(place)], IngestOptions(), argument="--on")
