@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+
+_NAME_BYTES = 255
+"""The longest name of a file on every file system."""
 
 OUTPUT_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}
 """The package that an output folder needs, by the scheme of its URL; the extra that installs it is named as the scheme.
@@ -23,6 +27,19 @@ def is_remote(place: str) -> bool:
         (True, False)
     """
     return "://" in place
+
+
+def is_plain_path(path: str) -> bool:
+    """Return whether a path relative to a folder names a file in it, in the one way that commands write it.
+
+    Example:
+        >>> is_plain_path("tokens/part-1.parquet"), is_plain_path("tokens/./part-1.parquet")
+        (True, False)
+    """
+    parts = path.split("/")
+    return "\0" not in path and not any(
+        part in ("", ".", "..") or len(os.fsencode(part)) > _NAME_BYTES for part in parts
+    )
 
 
 def missing_package(url: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 from schemas.digests import HEX_DIGEST, canonical_json, parse_json, same_json, seal, sha256_json
 from schemas.errors import IntegrityError
 from schemas.ledger import Ledger, check_sequence_ledger
+from schemas.places import is_plain_path
 from schemas.reasons import Dead
 from schemas.tables import DATA_FORMAT_VERSION, LICENSE_SOURCES, REDACTED_COLUMNS
 
@@ -211,7 +212,8 @@ class UnitReceipt:
         """
         try:
             value = parse_json(data)
-            if value["format"] != OLD_RECEIPT_FORMAT:
+            has_inputs = value["format"] != OLD_RECEIPT_FORMAT
+            if has_inputs:
                 if data != canonical_json(value):  # a key that is there twice would be read in two ways
                     raise ValueError("it is not canonical JSON")
                 _check_digest(value)
@@ -227,6 +229,9 @@ class UnitReceipt:
             outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
             receipt = cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
             receipt.check_types()
+            is_of_shard = any(output.path.startswith(_PARTS) for output in outputs)
+            if has_inputs and is_of_shard and len(receipt.inputs) != 1:
+                raise ValueError("inputs: counts of a shard have one")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(
                 f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}){advice and f'; {advice}'}"
@@ -248,6 +253,8 @@ class UnitReceipt:
         for output in self.outputs:
             if not (isinstance(output.path, str) and isinstance(output.sha256, str)):
                 raise TypeError("outputs: a path or a digest is not a string")
+            if not is_plain_path(output.path):
+                raise ValueError(f"outputs: no file has the path {output.path!r}")
             if not all(type(number) is int for number in (output.num_bytes, output.rows)):
                 raise TypeError("outputs: a size or a number of rows is not a number")
             is_empty = output.num_bytes == 0 and output.path.endswith(".parquet")

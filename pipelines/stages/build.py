@@ -55,10 +55,13 @@ if TYPE_CHECKING:
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
-    """Build the tokenizer from the counts in OUT, and report all findings."""
+    """Build the tokenizer from the counts in OUT, and report all findings; one that is given is copied instead."""
     from tokenizer_build.findings import FINDINGS_MD
 
     with open_session(config, reporter) as session:
+        if config.tokenizer is not None:
+            install_tokenizer(session, config.tokenizer)
+            return
         check_standing(session)
         keeps = keeps_any(session)
         built = build_receipts(session) if keeps else []
@@ -68,6 +71,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
             return
         counts = scan_receipts(session, built) if built else session.current(Stage.SCAN)
         session.check_outputs(counts)
+        session.check_options([Stage.SCAN])
         work(session, counts)
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
             reporter.note(line)
@@ -233,14 +237,26 @@ def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *
             ) from error
 
 
+def is_installed(session: Session, place: Path | str) -> bool:
+    """Return whether OUT's tokenizer is that of a tokenizer directory, with all its files and no others."""
+    from tokenizer_build.own import split_files
+
+    with open_given(place) as source:
+        return _has_files(session, source, split_files(source)[0])
+
+
+def _has_files(session: Session, source: Path, names: Sequence[str]) -> bool:
+    same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
+    added = {f"tokenizer/{name}" for name in LOCKS if name not in names}  # by a run that found the release elsewhere
+    return same and set(session.out.files("tokenizer")) - added == {f"tokenizer/{name}" for name in names}
+
+
 def _install(session: Session, source: Path) -> bool:
     """Publish the files of a tokenizer directory as OUT's tokenizer; False if it has them already."""
     from tokenizer_build.own import split_files  # what trains comes with it
 
     names, others = split_files(source)
-    same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
-    added = {f"tokenizer/{name}" for name in LOCKS if name not in names}  # by a run that found the release elsewhere
-    if same and set(session.out.files("tokenizer")) - added == {f"tokenizer/{name}" for name in names}:
+    if _has_files(session, source, names):
         return False
     if others:
         session.reporter.note(f"not copied, as it is no part of the tokenizer: {', '.join(map(one_line, others))}")

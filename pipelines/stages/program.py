@@ -61,12 +61,14 @@ class StageProgram:
         needs: The stages whose receipts it takes, in the order in which `work` and `plan` take them.
         work: Does what is new, and returns the receipts of all units of the stage.
         plan: Returns what `work` would do; writes nothing.
+        check_alone: Checks, if the stage runs alone, what a stage before it looks at in a run.
     """
 
     stage: Stage
     needs: tuple[Stage, ...] = field(default=())
     work: Callable[..., Sequence[UnitReceipt]]
     plan: Callable[..., StagePlan]
+    check_alone: Callable[[Session], None] = lambda _: None
 
     def run(self, config: RunConfig, reporter: Reporter) -> None:
         """Run the stage alone, on what the stages that it needs left in OUT.
@@ -78,6 +80,7 @@ class StageProgram:
         with open_session(config, reporter) as session:
             found = list(map(session.current, self.needs))
             session.check_outputs(chain.from_iterable(found))
+            self.check_alone(session)
             self.work(session, *found)
 
 

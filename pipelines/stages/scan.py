@@ -17,10 +17,11 @@ from pipelines.stages.scan_receipts import ScanReceipts, merge_key
 from pipelines.stages.session import Session, open_session
 from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
 from schemas.digests import parse_json, sha256_json
+from schemas.errors import IntegrityError
 from schemas.options import ScanOptions
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
 from transforms.scan.count import ScanSettings, scan_documents
-from transforms.scan.kinds import count_kinds
+from transforms.scan.kinds import count_kinds, part_path
 from transforms.scan.merge import GROUPS, merge_shards
 from transforms.units.flow import Flow
 
@@ -34,7 +35,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
         documents = session.current(Stage.INGEST)
         session.check_outputs(documents)
         check_kept(session, documents)
-        if build_receipts(session):
+        if config.rebuild_tokenizer or build_receipts(session):
             work(session, documents)
         else:
             scan(session, documents)
@@ -48,6 +49,7 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
 
 def _scan(session: Session, settings: ScanSettings, units: list[Unit]) -> ScanReceipts:
     merge = plan_merge(units)
+    _set_aside_incomplete(session, settings, units)
     merged = session.out.find_receipt(merge)
     if merged is None:
         session.out.remove_folder(GROUPS)  # what a killed merge left: no receipt says what is in it
@@ -61,6 +63,21 @@ def _scan(session: Session, settings: ScanSettings, units: list[Unit]) -> ScanRe
         shards = session.run_units(Stage.SCAN, units, scan_documents(settings))
     session.remember(Stage.SCAN, [*units, merge])
     return ScanReceipts(shards=shards, merged=merged)
+
+
+def _set_aside_incomplete(session: Session, settings: ScanSettings, units: Sequence[Unit]) -> None:
+    """Set receipts aside that lack a kind of counts, or have another one, so that their units run again."""
+    families = {kind.family for kind in count_kinds(word_partitions=settings.word_partitions, lines=settings.lines)}
+
+    def check(unit: Unit) -> None:
+        try:
+            found = session.out.read_receipt(unit).files.keys()
+        except (FileNotFoundError, IntegrityError):
+            return  # the unit runs anyway
+        if found != {part_path(family, unit.key) for family in families}:
+            session.out.set_aside(unit.receipt_path)
+
+    session.out.each(check, units)
 
 
 def shards_flow(session: Session) -> Flow:

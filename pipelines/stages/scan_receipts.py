@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,12 +30,17 @@ def split_receipts(receipts: Sequence[UnitReceipt], *, where: str) -> ScanReceip
     """Return receipts of scan units, in any order, as the receipts of shards and the one of the merged counts.
 
     Raises:
-        IntegrityError: If not exactly one is of merged counts.
+        IntegrityError: If not exactly one is of merged counts, or if a shard has not the kinds of counts that it has.
     """
     merged = _find_merged(receipts)
     if len(merged) != 1:
         raise IntegrityError(
             f"{where}: {len(merged)} receipts of merged counts, where there should be one; run `cppmill scan` again"
+        )
+    if incomplete := [receipt for receipt in receipts if _families(receipt) != _families(merged[0])]:
+        raise IntegrityError(
+            f"{where}/{incomplete[0].path}: it has not the kinds of counts that were merged; restore the file, or "
+            "remove it and run `cppmill scan` again"
         )
     return ScanReceipts(shards=[receipt for receipt in receipts if receipt != merged[0]], merged=merged[0])
 
@@ -49,6 +55,12 @@ def is_of_one_scan(receipts: Sequence[UnitReceipt]) -> bool:
 def merge_key(keys: Iterable[str]) -> str:
     """Return the key of the merged counts of units with these keys."""
     return unit_key(Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(keys))
+
+
+def _families(receipt: UnitReceipt) -> set[str]:
+    """Return what is counted in the outputs of a unit."""
+    names = (output.path.removeprefix(f"{PARTS}/").removeprefix("counts/") for output in receipt.outputs)
+    return {re.split("[-./]", name)[0] for name in names}
 
 
 def _find_merged(receipts: Sequence[UnitReceipt]) -> list[UnitReceipt]:

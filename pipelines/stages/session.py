@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -24,12 +24,14 @@ from pipelines.console.signals import done_before_end
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import check_workers
+from pipelines.stages.benchmarks import recorded_options as as_recorded
 from pipelines.stages.given import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.digests import parse_json, sha256_json, with_digest
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
+from schemas.options import RunOptions
 from schemas.places import is_remote
 from schemas.resources import check_limits
 from schemas.units import (
@@ -39,6 +41,7 @@ from schemas.units import (
     Stage,
     Unit,
     UnitReceipt,
+    is_unit_receipt,
     receipt_folder,
     unit_receipt_path,
 )
@@ -244,6 +247,15 @@ class Session(Generic[Config]):
         made: dict[str, Any] = (is_here and index.get("options")) or {}
         return made
 
+    def recorded_options(self, stage: Stage) -> dict[str, Any]:
+        """Return the options of a stage that the record of the run has; empty without a record."""
+        record = find_receipt(self.out) if recorded_files(self.out) else None
+        options: dict[str, Any] = {}
+        if record is not None:
+            with suppress(ValueError):  # of a later version
+                options = RunOptions.model_validate(record["configs"]).to_json().get(stage, {})
+        return options
+
     def has_run(self, unit: Unit) -> bool:
         """Return whether a unit has run here, by the record of the run or by what `remember` wrote."""
         return self.out.is_recorded(unit.receipt_path) or unit.key in self._index(unit.stage).get("units", ())
@@ -252,18 +264,23 @@ class Session(Generic[Config]):
         """Return the receipts of the stage's current units, in order; advice is as for `read_unit`.
 
         Without the cache (a folder that was copied), every unit receipt of the stage counts, also one that is gone
-        and that the record of the run names.
+        and that the record of the run names, or a file that it committed.
 
         Raises:
-            IntegrityError: If the stage has not run here, or a receipt is damaged.
+            IntegrityError: If the stage has not run here, or a receipt is damaged or, by these, lost.
         """
-        names = self.remembered(stage)
-        if not names:
-            names = sorted({*self.out.receipts(stage), *self.out.recorded_receipts(stage)})
+        remembered = self.remembered(stage)
+        names = remembered or sorted({*self.out.receipts(stage), *self.out.recorded_receipts(stage)})
         if not names:
             first = f"; run `cppmill {stage}` first, or `cppmill run` for everything"
             raise IntegrityError(f"{self.out.root}: no {stage} has finished here{advice and first}")
-        return self.out.each(lambda name: self.read_unit(name, advice=advice), names)
+        receipts = self.out.each(lambda name: self.read_unit(name, advice=advice), names)
+        named = {name for receipt in receipts for name in receipt.files}
+        for name in () if remembered else self.out.files(RECEIPT_FOLDERS[stage]):
+            if name not in named and not is_unit_receipt(name, stage):
+                where = self.out.where(name)
+                raise IntegrityError(f"{where}: no unit receipt names it, so one may be lost{advice and f'; {advice}'}")
+        return receipts
 
     def find_units(self, names: Sequence[str]) -> list[UnitReceipt]:
         """Return unit receipts by their paths; none if one of them is missing or damaged."""
@@ -333,7 +350,11 @@ class Session(Generic[Config]):
         """
         for stage in stages:
             options = self.config.stage_options(stage)
-            made = self.made_options(stage) or options
+            made = self.made_options(stage)
+            if not made and isinstance(self.config, RunConfig):  # a folder that was copied without its cache
+                made = self.recorded_options(stage)
+                options = as_recorded(self.config.options, self.out).to_json()[stage] if made else options
+            made = made or options
             for name in {**options, **made}:
                 value = options.get(name)
                 if made.get(name) != value:
@@ -522,7 +543,7 @@ def _check_places(root: Path, folders: Sequence[str]) -> None:
     Raises:
         ConfigError: Naming the first link, pipe, socket or device, or what is in the place of a folder.
     """
-    cached = sorted((root / CACHE).glob("*"))
+    cached = sorted(path for path in (root / CACHE).rglob("*") if path.parent == root / CACHE or path.is_symlink())
     for path in (*(root / folder for folder in folders), root / CACHE, root / LOCK, *cached):
         name = str(path.relative_to(root))
         if path.is_symlink():

@@ -42,17 +42,40 @@ def keeps_tokenizer(session: Session, unit: Unit) -> bool:
         IntegrityError: If a file of the tokenizer, or of what it was built from, is missing or damaged.
     """
     check_standing(session)
-    if not keeps_any(session) or _has_run(session, unit):
+    if not keeps_any(session):
+        return False
+    if has_tokenizer(session) and not _is_recorded_build(session):
+        check_recorded(session)
+    if _has_run(session, unit):
         return False
     check_intact(session)
     return True
 
 
+def _is_recorded_build(session: Session) -> bool:
+    """Return whether the build in OUT made the tokenizer that the record names: if there is another, it is damaged."""
+    recorded = session.out.recorded_digest(_MANIFEST)
+    return any(receipt.files.get(_MANIFEST) == recorded for receipt in build_receipts(session))
+
+
 def _has_run(session: Session, unit: Unit) -> bool:
     """Return whether a unit has led to the tokenizer in OUT; its receipt may be lost, or the tokenizer."""
-    if not has_tokenizer(session) and session.out.is_recorded(unit.receipt_path):
+    if session.out.exists(unit.receipt_path):
         return True
-    return session.out.exists(unit.receipt_path) or (bool(build_receipts(session)) and session.has_run(unit))
+    if not has_tokenizer(session):
+        return session.out.is_recorded(unit.receipt_path) or (bool(build_receipts(session)) and session.has_run(unit))
+    if session.out.is_recorded(_MANIFEST):
+        return session.out.is_recorded(unit.receipt_path) and bool(build_receipts(session))
+    return session.has_run(unit) and _is_remembered(session)
+
+
+def _is_remembered(session: Session) -> bool:
+    """Return whether what is remembered is of the build of OUT's tokenizer, not of one that was here before."""
+    built = build_receipts(session)
+    if not (built and session.remembered(Stage.BUILD, manifest=manifest_digest(session.out))):
+        return False
+    there = session.find_units(session.out.receipts(Stage.SCAN))
+    return all(receipt.files != built[0].inputs for receipt in there)  # else these are its counts, and none was lost
 
 
 def check_standing(session: Session) -> None:
@@ -180,9 +203,11 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
     Options that are off are None.
     """
     manifest = read_manifest(session.out)
-    made = {stage: session.made_options(stage) for stage in TOKENIZER_STAGES} if build_receipts(session) else {}
-    if made and not all(made.values()):  # a folder that was copied without its cache
-        made = {stage: dict((find_receipt(session.out) or {}).get("configs", {}).get(stage, {})) for stage in made}
+    made = dict[Stage, dict[str, Any]]()
+    if build_receipts(session):  # the record first: what is remembered may be of a later scan, or of another folder
+        made = {stage: _recorded_options(session, stage) for stage in TOKENIZER_STAGES}
+        if not all(made.values()):
+            made = {stage: session.made_options(stage) for stage in TOKENIZER_STAGES}
     if made and all(made.values()):
         names = {stage: {*made[stage], *session.config.stage_options(stage)} for stage in made}
         return {(str(stage), name): made[stage].get(name) for stage in made for name in sorted(names[stage])}
@@ -192,9 +217,22 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
     return {**known, **template, **({_TOKEN_PATTERN: manifest["pattern"]} if "pattern" in manifest else {})}
 
 
+def _recorded_options(session: Session, stage: Stage) -> dict[str, Any]:
+    """Return the options of a stage that the record of the run has; empty without one of OUT's tokenizer."""
+    if session.out.recorded_digest(_MANIFEST) != manifest_digest(session.out):
+        return {}
+    return session.recorded_options(stage)
+
+
 def _other_vocabulary(session: Session) -> Iterator[str]:
     """Yield a line if the vocabulary is not the one that the tokenizer was built with; a rebuild must name one."""
-    found, config = recorded_digest(session.out), session.config
+    config = session.config
+    try:
+        found = recorded_digest(session.out)
+    except IntegrityError:
+        if not config.rebuild_tokenizer:
+            raise
+        found = None
     asked = None if config.vocab is None else vocabulary_digest(read_vocabulary(session.vocabulary))
     own = f"--vocab {session.out.root}/{_FOLDER}"
     if found is not None and config.vocab is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from cppmill_core.manifests import MANIFEST
 
 from configs.platforms import Platforms
 from pipelines.stages.benchmarks import recorded_options
+from pipelines.stages.build import is_installed
 from pipelines.stages.document_units import document_shards
 from pipelines.stages.platforms import made_platforms, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
@@ -34,7 +36,7 @@ from schemas.units import (
 from tokenizer_build.lock import LOCKS
 from transforms.filters.verdicts import plugin_versions
 from transforms.records.code import code_versions
-from transforms.records.exclusion import describe_exclusion
+from transforms.records.exclusion import EXCLUSION, describe_exclusion
 from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import (
     COMPARED_TOTALS,
@@ -43,6 +45,7 @@ from transforms.records.receipts import (
     RunFacts,
     TokenizerFacts,
     describe_receipt,
+    find_receipt,
     make_receipt,
 )
 from transforms.records.recorded import recorded_files
@@ -123,7 +126,7 @@ def validate_settings(session: Session) -> TokenizeSettings:
 
     Raises:
         ConfigError: If other platforms are asked for than OUT was made with.
-        IntegrityError: If OUT has no tokenizer.
+        IntegrityError: If OUT has no tokenizer, or other platforms than the record of the run names.
     """
     return replace(tokenize_settings(session), platform_vocab_size=_platforms(session).size)
 
@@ -131,6 +134,11 @@ def validate_settings(session: Session) -> TokenizeSettings:
 def _platforms(session: Session) -> Platforms:
     """Return the platforms that OUT was made with."""
     made = made_platforms(session.out)
+    if (said := session.out.recorded_digest(PLATFORM_VOCAB)) not in (None, made.digest):
+        raise IntegrityError(
+            f"{session.out.where(PLATFORM_VOCAB)}: missing, or not the file of SHA-256 {said} that {RECEIPT} names; "
+            "restore it, or run `cppmill run` again with the --platforms of the run"
+        )
     if session.config.platforms is not None and session.platforms.digest != made.digest:
         raise ConfigError(
             f"--platforms {session.config.platforms}: the documents in {session.out.root} were made with other "
@@ -187,6 +195,7 @@ def _publish_receipt(
         made |= files.keys() - {f"tokenizer/{name}" for name in LOCKS}
     _check_tokenizer_files(out, files, made, is_given=is_given)
     options = recorded_options(session.config.options, out)
+    exclusion = _exclusion(out, {name: outputs[name] for name in shards}) if options.ingest.withdrawn else None
     facts = RunFacts(
         documents=documents,
         tokens=tokens,
@@ -203,7 +212,7 @@ def _publish_receipt(
         own_platform_vocab_size=platforms.size if platforms.is_own else None,
         code={**code_versions(), **plugin_versions(session.config.options.ingest)},
         files=files,
-        exclusion=describe_exclusion(out, sorted(shards)) if options.ingest.withdrawn else None,
+        exclusion=exclusion,
     )
     receipt = make_receipt(facts)
     data = canonical_json(receipt)
@@ -216,6 +225,20 @@ def _publish_receipt(
         out.remove(name)
     for line in describe_receipt(receipt):
         session.reporter.note(line)
+
+
+def _exclusion(out: OutputFolder, shards: dict[str, str]) -> dict[str, Any]:
+    """Return what the receipt says of the doc_ids of token shards, whose bytes are compared if it says another thing.
+
+    Raises:
+        IntegrityError: If a shard is not the one that its unit receipt names.
+    """
+    with suppress(ValueError):
+        found = describe_exclusion(out, sorted(shards))
+        if recorded_files(out) and found == (find_receipt(out) or {}).get(EXCLUSION):
+            return found
+    out.check_bytes(shards)
+    return describe_exclusion(out, sorted(shards))
 
 
 def _check_tokenizer_files(out: OutputFolder, files: dict[str, str], made: set[str], *, is_given: bool) -> None:
@@ -283,6 +306,22 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
     return named | tokenizer | others
 
 
-PROGRAM = StageProgram(stage=Stage.VALIDATE, needs=(Stage.INGEST, Stage.TOKENIZE), work=validate, plan=plan)
+def _check_given(session: Session) -> None:
+    """Check that the tokenizer that is given is the one in OUT, where `tokenize` has copied it.
+
+    Raises:
+        ConfigError: If it is another one, or lacks a file.
+    """
+    place = session.config.tokenizer
+    if place is not None and not is_installed(session, place):
+        raise ConfigError(
+            f"--tokenizer {place}: not what is in {session.out.where('tokenizer')}; `cppmill tokenize --tokenizer "
+            f"{place}` copies it, and tokenizes what another one did"
+        )
+
+
+PROGRAM = StageProgram(
+    stage=Stage.VALIDATE, needs=(Stage.INGEST, Stage.TOKENIZE), work=validate, plan=plan, check_alone=_check_given
+)
 
 run = PROGRAM.run

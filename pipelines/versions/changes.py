@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError, IntegrityError
-from schemas.units import RUN_PREFIXES
+from schemas.units import RUN_PREFIXES, Stage, UnitReceipt, unit_receipt_path
 from tokenizer_build.compare.diff import diff_directories
 from transforms.records.receipts import RECEIPT, check_named, find_altered, find_intact_receipt, named_files
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
@@ -197,12 +197,35 @@ def _by_place(rows: Counter[tuple[Place, str]]) -> dict[Place, int]:
 
 def _rows(run: FinishedRun, shards: list[str]) -> Iterator[tuple[Place, str]]:
     """Yield place and `doc_id` of the documents of token shards."""
-    check_named(run.out, run.receipt, shards, advice="restore it, or let `current` name another version")
-    for shard in shards:
-        with run.out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
+    for name in named_documents(run, shards):
+        with run.out.open_ranges(name) as source, pq.ParquetFile(source) as file:
             for batch in file.iter_batches(columns=_ROW):
                 projects, paths, digests = (batch.column(name).to_pylist() for name in _ROW)
                 yield from zip(zip(projects, paths, strict=True), digests, strict=True)
+
+
+def named_documents(run: FinishedRun, shards: Sequence[str]) -> list[str]:
+    """Return the files that name the documents of token shards: the shard, or that of its documents if it is damaged.
+
+    Raises:
+        IntegrityError: If one is missing, or not the one that the receipt names.
+    """
+    damaged = set(find_altered(run.out, run.receipt, shards))
+    found = [_documents_of(run, shard) if shard in damaged else shard for shard in shards]
+    advice = "restore it, let `current` name another version, or name another --store"
+    check_named(run.out, run.receipt, found, advice=advice)
+    return found
+
+
+def _documents_of(run: FinishedRun, shard: str) -> str:
+    """Return the documents shard of a token shard; the token shard itself if nothing says which that was."""
+    (entry,) = (entry for entry in run.receipt["dataset"]["shards"] if entry["path"] == shard)
+    name = unit_receipt_path(Stage.TOKENIZE, str(entry.get("unit")))
+    try:
+        unit = UnitReceipt.from_bytes(run.out.read_receipt_bytes(name), where=run.out.where(name))
+    except (FileNotFoundError, IntegrityError):
+        return shard
+    return min(unit.inputs, default=shard) if unit.files == {shard: entry["sha256"]} else shard
 
 
 def _ids(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from pipelines.stages.session import Session
 from pipelines.stages.vocabulary import recorded_digest
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.propose import count_words, propose_names
-from pipelines.versions.changes import FinishedRun, check_own_record
+from pipelines.versions.changes import FinishedRun, check_own_record, named_documents
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import BuildOptions
 from schemas.study_options import DriftOptions
@@ -32,7 +32,15 @@ from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.compare.origins import read_bands
 from transforms.drift.names import NewFamily, merge_names
 from transforms.drift.new_text import NewText, read_known, read_new_documents, read_new_text
-from transforms.drift.parts import DriftSettings, add_ids, check_parts, count_part, plan_parts, remove_other_parts
+from transforms.drift.parts import (
+    DriftSettings,
+    add_ids,
+    check_parts,
+    count_part,
+    plan_parts,
+    remove_damaged_parts,
+    remove_other_parts,
+)
 from transforms.drift.record import (
     SHOWN,
     Amount,
@@ -69,6 +77,7 @@ def count_parts(session: Session, receipt: Mapping[str, Any]) -> None:
         threads=session.config.worker_threads,
         memory_bytes=session.config.memory_bytes,
     )
+    remove_damaged_parts(session.out, units)
     run = RunUnits(work=count_part, settings=settings)
     session.run_units(Stage.DRIFT, units, (run,))
     remove_other_parts(session.out, units)
@@ -223,7 +232,7 @@ def _read_vocabulary(out: OutputFolder) -> Vocabulary:
 def _read_known(before: FinishedRun, after: FinishedRun) -> pa.Array[Any]:
     """Return the `doc_id`s in token shards that a version lost."""
     _, lost = _differences(before, after)
-    return read_known(before.out, [before.shards[sha256] for sha256 in lost])
+    return read_known(before.out, named_documents(before, [before.shards[sha256] for sha256 in lost]))
 
 
 def _read_new_text(known: pa.Array[Any], before: FinishedRun, after: FinishedRun, *, threads: int) -> NewText:

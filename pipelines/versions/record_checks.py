@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pipelines.versions.changes import FinishedRun, find_changes
 from pipelines.versions.trend import compare_projects
 from schemas.digests import same_json
+from schemas.errors import IntegrityError
 from schemas.places import is_remote
 from schemas.tables import PROJECT_SUMS, is_annotated
 from transforms.drift.record import DRIFT_FORM, DRIFT_FORMAT
@@ -126,6 +127,23 @@ def check_records(out: OutputFolder, receipt: Mapping[str, Any]) -> Iterator[str
     yield from _check_columns(versions, name)
     if sums != read_project_sums(out, [shard["path"] for shard in receipt["dataset"]["shards"]]):
         yield f"{versions.folder.where(f'{TREND}/{name}.parquet')}: not the sums of the projects of {out.root}"
+
+
+def check_current(versions: Versions, name: str, receipt: Mapping[str, Any]) -> None:
+    """Check, before a version follows the current one, that the store's records of that are of its receipt.
+
+    Raises:
+        IntegrityError: If one is of another receipt, or is no such record: ids would follow those of another store.
+    """
+    for folder, (record_format, form, read) in _SAID.items():
+        record = versions.read(folder, name, record_format, form)
+        said = None if record is None else read(record)["receipt"]
+        if said not in (None, receipt["digest"]):
+            raise IntegrityError(
+                f"{versions.folder.where(f'{folder}/{name}.json')}: its receipt is {said}, that of "
+                f"{versions.out(name).where(RECEIPT)} is {receipt['digest']}; restore what belongs to this store, or "
+                "let `current` name another version"
+            )
 
 
 def _check_columns(versions: Versions, name: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ from pipelines.stages import run
 from pipelines.stages.session import locked, open_session
 from pipelines.versions.changes import FinishedRun, damaged_files, find_changes, is_same
 from pipelines.versions.drift import count_parts, record_drift
+from pipelines.versions.record_checks import check_current
 from pipelines.versions.trend import record_version
 from schemas.errors import (
     BadInputError,
@@ -161,6 +162,8 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     versions.check_pointer()
     current = versions.current
     before = None if current is None else _finished(versions, current)
+    if before is not None and current is not None:
+        check_current(versions, current, before.receipt)
     config = asked if before is None else _go_on(request, asked, before)
     if before is not None and config.tokenizer == f"{before.out.root}/tokenizer":
         _check_handed_on(before, "tokenizer/manifest.json", before.receipt["tokenizer"]["digest"])
@@ -265,7 +268,7 @@ def _check_handed_on(before: FinishedRun, name: str, digest: str) -> None:
     if before.out.digest(name) != digest:
         raise IntegrityError(
             f"{before.out.where(name)}: missing, or not the file of SHA-256 {digest} that the receipt names; restore "
-            "it, or let `current` name another version"
+            "it, give a whole one with --tokenizer or --platforms, or let `current` name a version that has one"
         )
 
 

@@ -21,6 +21,7 @@ from pipelines.versions.changes import FinishedRun
 from schemas.errors import IntegrityError
 from schemas.printing import one_line
 from transforms.records.movers import Mover, find_movers
+from transforms.records.receipts import check_named, find_altered
 from transforms.records.trend import (
     NAMED_PROJECTS,
     Trend,
@@ -58,12 +59,18 @@ def record_version(
     record_facts(versions, replace(facts, projects=compare_projects(old, new)), new)
 
 
-def _sums_before(versions: Versions, name: str, run: FinishedRun) -> pa.Table:
-    """Return what each project has in the version before; count and record it if nothing was."""
+def _sums_before(versions: Versions, name: str, run: FinishedRun) -> pa.Table | None:
+    """Return what each project has in the version before; count and record it if nothing was.
+
+    None if token shards of it are damaged: the version that follows replaces it.
+    """
     facts, sums = find_facts(versions, name), find_sums(versions, name)
     if facts is not None and facts.projects is not None and sums is not None and _is_whole(sums, run):
         return sums
-    sums = _count(run)
+    try:
+        sums = _count(run)
+    except IntegrityError:
+        return None
     facts = facts or facts_of(run.receipt, version=name, previous=None, changes=None)
     projects = facts.projects or {"number": sums.num_rows, "added": None, "removed": None}
     record_facts(versions, replace(facts, time=facts.time or _time_of(run), projects=projects), sums)
@@ -82,7 +89,10 @@ def _next_sums(old: pa.Table | None, before: FinishedRun | None, after: Finished
     if old is None or before is None:
         return _count(after)
     gone, come = before.shards, after.shards
-    lost = read_project_sums(before.out, [gone[digest] for digest in gone.keys() - come.keys()])
+    went = [gone[digest] for digest in gone.keys() - come.keys()]
+    if any(find_altered(before.out, before.receipt, went)):
+        return _count(after)
+    lost = read_project_sums(before.out, went)
     made = read_project_sums(after.out, [come[digest] for digest in come.keys() - gone.keys()])
     sums = add_project_sums([old, made], without=lost)
     return sums if _is_whole(sums, after) else _count(after)
@@ -94,6 +104,7 @@ def _count(run: FinishedRun) -> pa.Table:
     Raises:
         IntegrityError: If they differ from the receipt.
     """
+    check_named(run.out, run.receipt, list(run.shards.values()))
     sums = read_project_sums(run.out, run.shards.values())
     if not _is_whole(sums, run):
         raise IntegrityError(f"{run.out.root}: the token shards differ from the receipt; see `cppmill verify`")

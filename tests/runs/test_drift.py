@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
 import tomllib
-from contextlib import suppress
 
 import cppmill_core
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,6 +20,7 @@ from pipelines.versions.retokenize import Request, retokenize
 from pipelines.versions.verify import verify
 from schemas.study_options import DriftOptions
 from tests.prepared import SourcesAndStore
+from tests.rotten import rot_values, rotten
 from tests.signing import rewrite, seal
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import read_ids
@@ -316,19 +314,6 @@ def damage(path, kind):
         pq.write_table(table.take(list(range(len(table) - 1, -1, -1))), path)
 
 
-def rotten(data):
-    """Flip the first bit with which other values are read."""
-    table = pq.read_table(io.BytesIO(data))
-    for place in range(len(data)):
-        changed = bytearray(data)
-        changed[place] ^= 1
-        with suppress(OSError, pa.ArrowException):
-            read = pq.read_table(io.BytesIO(changed))
-            if read.schema.equals(table.schema) and len(read) == len(table) and not read.equals(table):
-                return bytes(changed)
-    raise AssertionError("no bit")
-
-
 @pytest.mark.parametrize("kind", ["missing", "rotten", "cut", "the other", "without values", "backwards"])
 @pytest.mark.parametrize("name", ["ids", "names"])
 def test_lost_or_damaged_totals_are_added_up_again(copied, name, kind):
@@ -340,6 +325,14 @@ def test_lost_or_damaged_totals_are_added_up_again(copied, name, kind):
     assert (record["before"], record["reference"]["version"]) == (copied.record("v000003")["after"], "v000001")
     assert record["families"] == {"number": 0, "named": []}
     check_totals(copied, "v000004", reference)
+
+
+def test_counts_that_rot_are_counted_again_before_they_are_added_where_nothing_was_recorded(copied):
+    shutil.rmtree(copied.place / "drift")
+    rot_values(min(copied.out("v000003").glob(".cache/drift/ids-*.parquet")))
+    copied.remove_api()
+    copied.again()
+    check_totals(copied, "v000004", copied.usage("v000004").ids)
 
 
 def test_counts_that_cannot_be_added_up_again_are_not_compared_and_that_is_noted(copied, cppmill):

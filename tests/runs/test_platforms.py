@@ -219,3 +219,20 @@ def test_a_run_of_old_without_the_vocabulary_is_as_it_was(copied_run, cppmill):
     assert (ran["ingest"], ran["tokenize"], ran["validate"]) == (0, 0, 0)
     assert file.read_bytes() == cppmill_core.platforms.PLATFORM_VOCAB.read_bytes()
     assert cppmill("verify", copied_run.out).returncode == 0
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone"])
+def test_validate_alone_names_a_vocabulary_of_platforms_that_is_not_the_one_of_the_record(
+    platforms_run, run, cppmill, tmp_path, damage
+):
+    out = shutil.copytree(platforms_run.out, tmp_path / "out", copy_function=shutil.copy2)
+    path, before = out / "platform_vocab.json", (out / RECEIPT).read_bytes()
+    path.write_bytes(path.read_bytes().replace(b"zenos", b"zenox")) if damage == "changed" else path.unlink()
+    words = command(platforms_run.out.parent, run, "--platform-prefix", "--platform-prefix-form", "categories")
+    words[words.index("--out") + 1] = out
+    done = cppmill("validate", *words[1:], check=False)
+    assert done.returncode == 1
+    assert f"{path}: missing, or not the file of SHA-256" in done.stderr
+    assert (out / RECEIPT).read_bytes() == before
+    cppmill(*words)
+    assert verify(str(out)) == []

@@ -10,6 +10,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from configs.runs import load_run_config
@@ -22,7 +23,8 @@ from pipelines.versions.verify import verify
 from schemas.errors import BlockedError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
 from tests.prepared import SourcesAndStore
-from tests.signing import rewrite
+from tests.rotten import rot_values
+from tests.signing import rewrite, seal
 from tests.stores import new_prefix
 from transforms.records.receipts import read_receipt
 from transforms.records.versions import Versions
@@ -293,9 +295,11 @@ def test_changes_are_not_recorded_from_shards_that_are_missing_or_others(store, 
     for shard in others:
         shard.write_bytes(first.read_bytes())
     first.unlink()
+    for receipt in store.out("v000001").glob("units/tokens/*"):
+        receipt.unlink()  # which name the documents shards
     done = cppmill(*store.command, check=False)
     assert done.returncode == 1
-    assert "missing, or not the file that the receipt names; restore it, or let `current` name another" in done.stderr
+    assert "missing, or not the file that the receipt names; restore it, let `current` name another" in done.stderr
     assert store.versions.current == "v000001"
 
 
@@ -539,3 +543,62 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(
     states = [(one["version"], one["is_kept"]) for one in trend if one["record"] == "version"]
     assert states == [("v000001", False), ("v000002", False), ("v000003", True)]
     assert "; 3 versions, " in cppmill("report", place, "--out", tmp_path / "page.html").stdout
+
+
+@pytest.mark.parametrize("damage", ["gone", "rotten"])
+def test_a_damaged_token_shard_whose_unit_changed_does_not_stop_the_next_version(store, cppmill, damage):
+    cppmill(*store.command, check=False)
+    whole = tree(store.out("v000001"))
+    added, changed, removed = store.change()
+    for shard in store.out("v000001").glob("tokens/part-*.parquet"):
+        if changed.partition("/")[2] in str(pq.read_table(shard, columns=["path"])["path"].to_pylist()):
+            shard.unlink() if damage == "gone" else rot_values(shard, ["project"])
+    assert tree(store.out("v000001")) != whole
+    outcome = json.loads(cppmill(*store.command, "--json").stdout.splitlines()[-1])
+    documents = outcome["changes"]["documents"]
+    assert [documents[kind] for kind in ("added", "changed", "removed")] == [1, 1, 1]
+    assert verify(str(store.out("v000002"))) == []
+    trend = json.loads((store.place / "trend/v000002.json").read_bytes())
+    assert trend["projects"]["number"] == len({name.parts[0] for name in documents_of(store.sources)})
+
+
+def documents_of(sources):
+    return [path.relative_to(sources) for path in sources.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("folder", ["changes", "trend", "drift"])
+def test_a_version_that_is_not_the_one_of_the_records_is_not_gone_on_from(store, cppmill, folder):
+    store.change()
+    cppmill(*store.command)
+    record = store.place / folder / "v000002.json"
+    whole = record.read_bytes()
+    record.write_bytes(whole.replace(b'"version"', b'"versiom"'))
+    done = cppmill(*store.command, check=False)
+    assert (done.returncode, f"error: {record}: " in done.stderr) == (1, True), done.stderr
+
+    def change(value):
+        if folder == "changes":
+            value["receipt"]["after"] = "0" * 64
+        else:
+            value["receipt"] = "0" * 64
+        seal(value)
+
+    record.write_bytes(whole)
+    rewrite(record, change)
+    (store.sources / "numpy" / "newer.h").write_text("int newer;")
+    done = cppmill(*store.command, check=False)
+    assert (done.returncode, f"error: {record}: its receipt is {'0' * 64}, that of " in done.stderr) == (1, True)
+    record.unlink()
+    cppmill(*store.command)
+    assert verify(str(store.out("v000003"))) == []
+
+
+def test_nothing_is_written_through_a_link_in_an_unfinished_version(store, cppmill, tmp_path):
+    store.change()
+    (tmp_path / "elsewhere").mkdir()
+    store.out("v000002").mkdir()
+    (store.out("v000002") / "tokens").symlink_to(tmp_path / "elsewhere")
+    (store.place / "building.json").write_text('{"version": "v000002"}')
+    cppmill(*store.command)
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert verify(str(store.out("v000002"))) == []

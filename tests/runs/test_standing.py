@@ -244,3 +244,117 @@ def test_counts_of_a_kept_tokenizer_do_not_depend_on_what_is_remembered(
         cppmill(stage, *grown.command[1:])
     assert verify(str(grown.out)) == []
     assert grown.receipt["tokenizer"]["kept"]
+
+
+@pytest.fixture
+def twice_built(grown, cppmill, tmp_path):
+    """A run that keeps a second tokenizer, built from other sources, and a copy of it with the first one."""
+    shutil.copytree(grown.out, tmp_path / "old", copy_function=shutil.copy2)
+    cppmill(*grown.command, "--rebuild-tokenizer")
+    (grown.sources / "arrow" / "frobnicate.h").unlink()
+    cppmill(*grown.command)
+    assert grown.receipt["tokenizer"]["kept"]
+    return grown
+
+
+@pytest.mark.parametrize("has_record", [True, False])
+@pytest.mark.parametrize("copied", [".cache/stages", ".cache/stages/build.json", ".cache/stages/scan.json"])
+def test_what_is_remembered_of_an_earlier_tokenizer_does_not_bring_it_back(
+    twice_built, cppmill, tmp_path, copied, has_record
+):
+    before, old, new = twice_built.tree(), tmp_path / "old" / copied, twice_built.out / copied
+    if old.is_dir():
+        shutil.rmtree(new)
+        shutil.copytree(old, new)
+    else:
+        shutil.copyfile(old, new)
+    if not has_record:
+        (twice_built.out / "receipt.json").unlink()
+    cppmill(*twice_built.command)
+    assert twice_built.tree() == before
+
+
+def test_a_record_of_an_earlier_tokenizer_does_not_bring_it_back(twice_built, cppmill, tmp_path):
+    shutil.copyfile(tmp_path / "old/receipt.json", twice_built.out / "receipt.json")
+    before = twice_built.tree()
+    done = cppmill(*twice_built.command, check=False)
+    assert done.returncode == 1
+    assert "tokenizer/manifest.json: its SHA-256 is" in done.stderr.replace("\n", "")
+    assert twice_built.tree() == before
+
+
+def test_a_manifest_that_is_none_is_replaced_by_a_rebuild(grown, cppmill):
+    (grown.out / "tokenizer/manifest.json").write_text("{}")
+    done = cppmill(*grown.command, check=False)
+    assert (done.returncode, "build another with --rebuild-tokenizer" in done.stderr) == (1, True)
+    cppmill(*grown.command, "--rebuild-tokenizer")
+    assert verify(str(grown.out)) == []
+
+
+def test_a_scan_alone_for_a_rebuild_needs_no_receipt_of_the_build(grown, cppmill):
+    (grown.out / "receipt.json").unlink()
+    (path,) = grown.out.glob("tokenizer/_unit-*.json")
+    path.write_bytes(path.read_bytes().replace(b"num_bytes", b"num_bytez"))
+    assert "--rebuild-tokenizer" in cppmill("scan", *grown.command[1:], check=False).stderr
+    for stage in ("ingest", "scan", "build", "tokenize", "validate"):
+        cppmill(stage, *grown.command[1:], "--rebuild-tokenizer")
+    assert verify(str(grown.out)) == []
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "tokenizer.json"])
+def test_a_build_alone_copies_a_given_tokenizer(run, other_tokenizer, cppmill, tmp_path, name):
+    command = [run.sources / "numpy", "--out", tmp_path / "out", "--tokenizer", other_tokenizer]
+    cppmill("run", *command)
+    before = type(run)(run.sources, tmp_path / "out").tree()
+    (tmp_path / "out/tokenizer" / name).unlink()
+    for stage in ("ingest", "scan", "build", "tokenize", "validate"):
+        if stage != "scan":
+            cppmill(stage, *command)
+    assert type(run)(run.sources, tmp_path / "out").tree() == before
+
+
+@pytest.mark.parametrize("options", [["--drop-secrets"], ["--max-line-bytes", "100"], ["--set", "build.min_hits=3"]])
+def test_validate_alone_takes_the_options_of_the_record_where_the_cache_is_gone(copied_run, cppmill, options):
+    shutil.rmtree(copied_run.out / ".cache")
+    before = copied_run.tree()
+    done = cppmill("validate", *copied_run.command[1:], *options, check=False)
+    assert done.returncode == 2
+    assert "was made with" in done.stderr
+    assert copied_run.tree() == before
+    cppmill("validate", *copied_run.command[1:])
+    assert copied_run.tree() == before
+
+
+def test_a_build_alone_refuses_counts_of_other_options(run, cppmill, tmp_path):
+    command = [run.sources / "numpy", "--out", tmp_path / "out", "--profile", "demo"]
+    cppmill("ingest", *command)
+    cppmill("scan", *command, "--pattern", "cpp-words-2")
+    done = cppmill("build", *command, check=False)
+    assert done.returncode == 2
+    assert 'scan.pattern = "cpp-words-1"' in done.stderr
+    cppmill("build", *command, "--pattern", "cpp-words-2")
+
+
+def test_a_scan_that_no_build_followed_does_not_say_what_the_tokenizer_was_built_with(copied_run, cppmill):
+    before = copied_run.tree()
+    cppmill("scan", *copied_run.command[1:], "--pattern", "cpp-words-2", "--rebuild-tokenizer")
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
+def test_validate_alone_compares_the_given_tokenizer_with_the_one_that_is_there(
+    run, other_tokenizer, cppmill, tmp_path
+):
+    command = [run.sources / "numpy", "--out", tmp_path / "out", "--tokenizer", other_tokenizer]
+    cppmill("run", *command)
+    made = type(run)(run.sources, tmp_path / "out")
+    before, path = made.tree(), tmp_path / "out/tokenizer/findings.md"
+    done = cppmill("validate", *command[:-1], run.out / "tokenizer", check=False)
+    assert (done.returncode, "not what is in" in done.stderr) == (2, True)
+    path.write_text("changed")
+    changed = made.tree()
+    assert cppmill("validate", *command, check=False).returncode == 2
+    assert made.tree() == changed
+    cppmill("tokenize", *command)
+    cppmill("validate", *command)
+    assert made.tree() == before

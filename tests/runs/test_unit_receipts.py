@@ -12,6 +12,7 @@ import pytest
 from pipelines.stages import scan
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
+from tests.rotten import rot_values
 from tests.signing import seal, sign_again
 from transforms.storage.folder import OutputFolder
 
@@ -590,7 +591,7 @@ def test_a_bit_that_rots_in_the_tokenizer_is_repaired_where_its_build_is_known_a
     rot(path)
     done = cppmill(*copied_run.command, check=False)
     assert done.returncode == 1
-    assert f"{path}: " in done.stderr and "restore it, or --rebuild-tokenizer, which moves" in done.stderr, done.stderr
+    assert f"{path}: " in done.stderr and "--rebuild-tokenizer, which moves" in done.stderr, done.stderr
 
 
 def test_a_bit_that_rots_in_the_platforms_is_mended(copied_run, cppmill):
@@ -651,3 +652,116 @@ def test_groups_of_counts_that_a_killed_merge_left_are_not_merged(copied_run, cp
     cppmill(*copied_run.command)
     assert there == [False]
     assert copied_run.tree().keys() - before.keys() == {"counts/terms.parquet"}
+
+
+@pytest.mark.parametrize("path", ["", ".", "a\0b", "../out", "counts//terms", 300 * "x"])
+@pytest.mark.parametrize("folder", ["documents", "counts/parts", "tokenizer", "tokens"])
+def test_a_unit_receipt_that_names_what_is_no_file_is_made_again(copied_run, cppmill, folder, path):
+    before, receipt = copied_run.tree(), unit_receipts(copied_run.out, folder)[0]
+    (copied_run.out / "receipt.json").unlink()
+    rewrite(receipt, lambda value: value["outputs"][0].update(path=path))
+    rewrite(receipt, seal)
+    if folder == "tokenizer":  # no id moves: the user says what to do
+        done = cppmill(*copied_run.command, check=False)
+        assert (done.returncode, f"error: {receipt}: not a unit receipt" in done.stderr) == (1, True), done.stderr
+        receipt.unlink()
+    cppmill(*copied_run.command, *(["--rebuild-tokenizer"] if folder == "tokenizer" else []))
+    assert copied_run.tree() == before
+
+
+def lose_statistics(value):
+    value["outputs"] = [output for output in value["outputs"] if "statistics" not in output["path"]]
+
+
+@pytest.mark.parametrize("change", [lose_statistics, lambda value: value.update(inputs={})], ids=["output", "input"])
+def test_a_receipt_of_counts_that_lacks_something_is_made_again_or_named(copied_run, cppmill, change):
+    before, receipt = copied_run.tree(), unit_receipts(copied_run.out, "counts/parts")[0]
+    (copied_run.out / "receipt.json").unlink()
+    shutil.rmtree(copied_run.out / ".cache")
+    rewrite(receipt, change)
+    rewrite(receipt, seal)
+    damaged = receipt.read_bytes()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+    (copied_run.out / "receipt.json").unlink()
+    shutil.rmtree(copied_run.out / ".cache")
+    receipt.write_bytes(damaged)
+    (copied_run.sources / "more.h").write_text("int more;")
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, receipt.name in done.stderr, "--rebuild-tokenizer" in done.stderr) == (1, True, True)
+
+
+@pytest.mark.parametrize("path", ["", ".", "a\0b", "counts/namespaces.parquet"])
+@pytest.mark.parametrize("command", ["lengths", "report", "provenance", "shards"])
+def test_a_receipt_whose_shard_is_no_file_is_refused_in_one_line(copied_run, cppmill, tmp_path, command, path):
+    sign(copied_run.out, lambda receipt: receipt["dataset"]["shards"][0].update(path=path))
+    options = [] if command == "lengths" else ["--out", tmp_path / "made"]
+    done = cppmill(command, copied_run.out, *options, check=False)
+    assert (done.returncode, f"has the path {path!r}" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_tokenizer_that_validate_alone_cannot_load_is_named_with_what_to_do(copied_run, cppmill):
+    (copied_run.out / "tokenizer/tokenizer.json").unlink()
+    done = cppmill("validate", *copied_run.command[1:], check=False)
+    assert (done.returncode, "; restore it, or run again" in done.stderr) == (1, True), done.stderr
+
+
+def test_nothing_is_set_aside_through_a_link(copied_run, cppmill, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (copied_run.out / ".cache/set-aside").mkdir(exist_ok=True)
+    (copied_run.out / ".cache/set-aside/proofs").symlink_to(tmp_path / "elsewhere")
+    (receipt, *_) = unit_receipts(copied_run.out, "proofs")
+    rewrite(receipt, lambda value: value.update(key=""))
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, ".cache/set-aside/proofs is a link" in done.stderr) == (2, True)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_root_of_doc_ids_is_not_made_of_a_shard_that_rots(run, cppmill, tmp_path):
+    for number in (1, 2):
+        (tmp_path / "ids").write_text(f"{number:064}\n")
+        cppmill("withdraw", tmp_path / f"{number}.json", "--doc-ids", tmp_path / "ids")
+    words = [
+        "run",
+        run.sources / "numpy",
+        "--out",
+        tmp_path / "out",
+        "--tokenizer",
+        run.out / "tokenizer",
+        "--withdrawn",
+    ]
+    cppmill(*words, tmp_path / "1.json")
+    shard = min((tmp_path / "out").glob("tokens/part-*.parquet"))
+    rot_values(shard, ["doc_id"])
+    done = cppmill(*words, tmp_path / "2.json", check=False)
+    assert (done.returncode, f"{shard}: its SHA-256 is" in done.stderr) == (1, True), done.stderr
+    shard.unlink()
+    cppmill(*words, tmp_path / "2.json")
+    assert verify(str(tmp_path / "out")) == []
+
+
+def test_a_lost_receipt_of_counts_is_missed_where_the_tokenizer_is_kept_and_nothing_else_names_it(copied_run, cppmill):
+    (copied_run.out / "receipt.json").unlink()
+    shutil.rmtree(copied_run.out / ".cache")
+    path = unit_receipts(copied_run.out, "counts/parts")[0]
+    receipt = path.read_bytes()
+    path.unlink()
+    (copied_run.sources / "more.h").write_text("int more;")
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, "no unit receipt names it" in done.stderr) == (1, True), done.stderr
+    path.write_bytes(receipt)
+    cppmill(*copied_run.command)
+    assert verify(str(copied_run.out)) == []
+
+
+@pytest.mark.parametrize(("folder", "commands"), [("documents", ["scan", "tokenize"]), ("tokens", ["validate"])])
+def test_a_stage_alone_misses_a_receipt_of_which_only_the_files_are_left(copied_run, cppmill, folder, commands):
+    before = copied_run.tree()
+    (copied_run.out / "receipt.json").unlink()
+    shutil.rmtree(copied_run.out / ".cache")
+    unit_receipts(copied_run.out, folder)[1].unlink()
+    for command in commands:
+        done = cppmill(command, *copied_run.command[1:], check=False)
+        assert (done.returncode, "no unit receipt names it" in done.stderr) == (1, True), done.stderr
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before

@@ -41,7 +41,7 @@ class NewText:
 
 
 def read_known(before: OutputFolder, lost: Iterable[str]) -> pa.Array[Any]:
-    """Return the `doc_id`s in token shards of a version; the next one has others in their place.
+    """Return the `doc_id`s in token or documents shards of a version; the next one has others in their place.
 
     Takes about 100 bytes of memory per document.
     """

@@ -126,6 +126,20 @@ def _sparse(counts: Counts) -> pa.Table:
     return pa.table([pa.array(ids.astype(np.uint32)), pa.array(counts[ids])], schema=PART_IDS)
 
 
+def remove_damaged_parts(out: OutputFolder, units: Iterable[Unit]) -> None:
+    """Remove counts that are not those that their receipts name, read or not before, so that their units run again."""
+
+    def check(unit: Unit) -> None:
+        try:
+            receipt = out.find_receipt(unit)
+            out.check_bytes({} if receipt is None else receipt.files)
+        except IntegrityError:
+            for name in _files(unit.key):
+                out.remove(name)
+
+    out.each(check, units)
+
+
 def check_parts(out: OutputFolder, shards: Iterable[str]) -> None:
     """Check that the counts of token shards, by their SHA-256, are kept, and are those that their receipts name.
 

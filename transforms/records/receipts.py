@@ -15,9 +15,9 @@ from schemas.digests import add_digests, same_json, sha256_json, with_digest
 from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger, Tally
 from schemas.options import RunOptions
-from schemas.places import is_remote
+from schemas.places import is_plain_path, is_remote
 from schemas.printing import count
-from schemas.units import UnitReceipt
+from schemas.units import RECEIPT_FOLDERS, Stage, UnitReceipt
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, Counts, sum_counts
 from transforms.records.record import check_form, read_record, reads_record
 from transforms.storage.folder import OutputFolder
@@ -54,6 +54,9 @@ _FORM: dict[str, Any] = {
     "files": {"": str},
 }
 """What every receipt has, of whatever version: commands read it without looking whether it is there."""
+
+
+_SHARDS = f"{RECEIPT_FOLDERS[Stage.TOKENIZE]}/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +164,23 @@ def find_receipt(out: OutputFolder, *, advice: str = _MADE_AGAIN) -> dict[str, A
     if receipt is not None:
         with reads_record(out.where(RECEIPT), kind="receipt", advice=advice):
             check_form(receipt, _FORM)
+            _check_paths(receipt)
     return receipt
+
+
+def _check_paths(receipt: Mapping[str, Any]) -> None:
+    """Check that a receipt names files as a run does.
+
+    Raises:
+        ValueError: Naming the first path that is none, or of a token shard elsewhere.
+    """
+    shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    for path in (*receipt["files"], *shards):
+        if not is_plain_path(path):
+            raise ValueError(f"no file has the path {path!r}")
+    for path in shards:
+        if not path.startswith(_SHARDS):
+            raise ValueError(f"no token shard has the path {path!r}")
 
 
 def find_intact_receipt(out: OutputFolder, *, advice: str = _MADE_AGAIN) -> dict[str, Any] | None:

@@ -252,12 +252,23 @@ class Versions:
         """Return the version to make: the unfinished one, else a new one.
 
         It shares the files of the base that it may reuse; the base's receipt is not among them. A file that is removed
-        from it afterwards, as it was damaged, is not shared again.
+        from it afterwards, as it was damaged, is not shared again. Links in it are removed, as nothing is written
+        behind one.
+
+        Raises:
+            ConfigError: If the version itself is a link.
         """
         name = self.building
         if name is None or name == base:
             name = f"v{max(map(_number, self.names), default=0) + 1:06}"
             self.folder.publish_bytes(BUILDING, json.dumps({"version": name}).encode())
+        version = self.out(name)
+        if not is_remote(version.root) and Path(version.root).is_symlink():
+            raise ConfigError(
+                f"{version.root}: a link, behind which nothing is written; remove it and what it leads to"
+            )
+        for stranger in list(version.strangers()):
+            version.remove(stranger)
         if base is not None and parse_json(self.folder.read_bytes(BUILDING)).get("shares") != base:
             _share(self.out(base), self.out(name))
             self.folder.publish_bytes(BUILDING, json.dumps({"version": name, "shares": base}).encode())

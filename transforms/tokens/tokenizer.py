@@ -134,7 +134,8 @@ def read_manifest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> dict
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise IntegrityError(
             f"{out.where(name)}: not the manifest of a tokenizer ({type(error).__name__}: {error}); restore it, copy "
-            "the tokenizer again with --tokenizer DIR, or remove the file: the next run then builds the tokenizer"
+            "the tokenizer again with --tokenizer DIR, or build another with --rebuild-tokenizer, which moves learned "
+            "ids"
         ) from error
     return dict(manifest)
 
@@ -180,4 +181,7 @@ def _load_tokenizer(out: OutputFolder, folder: str, digest: str) -> cppmill_core
     if found is not None:
         return found
     with out.open_local_folder(folder) as directory:
-        return _keep((out, folder, digest), cppmill_core.load_tokenizer(directory))
+        try:
+            return _keep((out, folder, digest), cppmill_core.load_tokenizer(directory))
+        except cppmill_core.CoreError as error:
+            raise IntegrityError(f"{out.where(folder)}: {error}; restore it, or run again") from error

@@ -18,7 +18,7 @@ def receipt(key, path):
 
 
 SHARDS = [receipt("1", "counts/parts/words-1.parquet"), receipt("2", "counts/parts/words-2.parquet")]
-MERGED = receipt("0", "counts/morphemes.parquet")
+MERGED = receipt("0", "counts/words/part-000.parquet")
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

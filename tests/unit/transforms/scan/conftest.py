@@ -33,8 +33,8 @@ def publish_shards(out, number):
         ]
         name = f"documents/part-{shard}.parquet"
         table = pa.Table.from_pylist(rows, DOCUMENTS)
-        out.publish(name, lambda path, table=table: pq.write_table(table, path) or table.num_rows)
-        payload = {"shard": name, "inputs": {}}
+        file = out.publish(name, lambda path, table=table: pq.write_table(table, path) or table.num_rows)
+        payload = {"shard": name, "inputs": {name: file.sha256}}
         units.append(Unit(stage=Stage.SCAN, key=f"{shard}", num_bytes=shard, label=name, payload=payload))
     return units
 
