@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from schemas.errors import IntegrityError
 from schemas.units import Unit
 from transforms.scan.count import read_documents, scan_units
 from transforms.storage.folder import OutputFolder
@@ -24,5 +25,5 @@ def test_a_finished_unit_is_not_scanned_again(out, write_shards, scan_settings):
     first = scan_units(units, settings)
     out.remove(units[0].payload["shard"])
     assert scan_units(units, settings) == first
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(IntegrityError, match="missing; run again"):
         scan_units([Unit(**{**vars(units[0]), "key": "new"})], settings)
