@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer, PlatformVocab
 
 from pipelines.console.stage_status import StageTime, read_stage_times
-from schemas.digests import parse_json
 from tokenizer_build.compare.diff import Entry, read_ids
 from tokenizer_build.compare.origins import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET
 from tokenizer_build.findings import FINDINGS_MD
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
 from transforms.records.receipts import check_named
+from transforms.scan.tables import read_statistics
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage
 
@@ -106,7 +106,7 @@ def read_facts(
         usage=usage,
         entries=entries,
         bands=bands_of(directory, entries),
-        statistics=parse_json(out.read_bytes("counts/statistics.json")) if counted else None,
+        statistics=read_statistics(out) if counted else None,
         namespaces=_read_namespaces(out) if counted else None,
         decisions=pd.read_parquet(io.BytesIO(decisions.read_bytes())) if decisions.is_file() else None,
         findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,

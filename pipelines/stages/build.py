@@ -45,7 +45,7 @@ from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.artifact import find_foreign_contents
 from tokenizer_build.lock import LOCKS
 from transforms.scan.kinds import Family, Kind
-from transforms.scan.tables import read_counts
+from transforms.scan.tables import read_counts, read_statistics
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded, manifest_digest
 from transforms.units.prefetch import prefetch
@@ -361,7 +361,7 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str], *, by_group: bool)
         terms=read_counts(out, Family.TERMS),
         morphemes=read_counts(out, Family.MORPHEMES),
         namespaces=read_counts(out, Family.NAMESPACES),
-        statistics=parse_json(out.read_bytes("counts/statistics.json")),
+        statistics=read_statistics(out),
     )
 
 

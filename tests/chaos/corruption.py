@@ -5,7 +5,8 @@
 A damage is a flipped bit, a cut, zeros, or nothing left; the time of the file is another one or the same. After it
 `verify` must name the file, unless it is part of the cache. A `run`, with the same or other options, must end with the
 files that it makes without the damage, or with an error that names a file, and with these files once its advice was
-followed. Only a file that rots while its time stays may be left, if `verify` names it. With `mended` digests, where
+followed. The record of the run, its cache, or both may be gone before, and the stages may run one by one. Only a file
+that rots while its time stays may be left, if `verify` names it. With `mended` digests, where
 every receipt is signed again for the damage, no command may end in anything but an answer: what only signatures can
 prove is accepted, a traceback is not. A damage of Parquet may also be statistics that hide rows, or counts of a shard
 in another order; both are mended, and `verify` must find them. Of exports nothing is accepted: beside the run `verify`
@@ -29,6 +30,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json, sha256_file, sha256_json
+from schemas.units import RUN_STAGES
 from tests.chaos.__main__ import Suite, make_parser
 from tests.chaos.jobs import ANYTHING, SMALL, difference, tree
 from tests.processes import ProcessServer
@@ -53,6 +55,13 @@ CHANGES = (
     ("--near-duplicate-similarity", "0.5"),
 )
 """Further options of the run after the damage."""
+
+LOST = ((), (), (), ("receipt.json",), (".cache",), ("receipt.json", ".cache"))
+"""What the run that is damaged lost before."""
+
+STAGES = tuple(map(str, RUN_STAGES))
+COMMANDS = (("run",), ("run",), STAGES)
+"""What runs after the damage; the stages one by one, and then a run if one of them refuses."""
 
 MOST_ADVICE = 4
 """How often the advice of an error is followed."""
@@ -157,14 +166,14 @@ def _mend_receipt(value: dict[str, Any], out: Path) -> None:
 
 
 def _rewrite(path: Path, change: Any, *, seal: bool = True) -> None:
-    """Change a JSON file and sign it; one that is damaged stays as it is."""
+    """Change a JSON file and sign it; one that is damaged or gone stays as it is."""
     try:
         value = json.loads(path.read_bytes())
         change(value)
         if seal:
             value["digest"] = sha256_json({name: entry for name, entry in value.items() if name != "digest"})
         path.write_bytes(canonical_json(value))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return
 
 
@@ -197,6 +206,10 @@ class Corruption(Suite):
         expected = self.without_damage(change)
         shutil.copytree(self.out, out, symlinks=True)
         path = random.choice(kinds(out)[kind])
+        lost, commands = random.choice(LOST), random.choice(COMMANDS)
+        lost = () if path.relative_to(out).parts[0] in lost else lost
+        for name in lost:
+            shutil.rmtree(out / name) if name == ".cache" else (out / name).unlink()
         before, status, keeps_time = path.read_bytes(), path.stat(), random.random() < 0.5
         how = forge(path, random) if path.suffix == ".parquet" and random.random() < 0.5 else ""
         is_forged = bool(how) and ".cache" not in path.parts
@@ -208,18 +221,24 @@ class Corruption(Suite):
         if keeps_time:
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
         title = f"{path.relative_to(out)}: {how}{', mended' if is_mended else ''}{', time kept' if keeps_time else ''}"
+        title = " ".join((title, *(f"without {name}" for name in lost)))
         is_named = ".cache" not in path.parts
         code, said, err = self.run("verify", str(out))
         yield from _unclear(title, "verify", code, said + err)
         if is_named and (is_forged or not is_mended) and code == 0:
             yield f"{title}: verify says that all is well"
-        title = " ".join((title, *change))
-        code, said, err = self.run(*self.words(out, *change))
-        yield from _unclear(title, "run", code, err)
+        title = " ".join((title, *change, *commands))
+        for command in commands:
+            code, said, err = self.run(command, *self.words(out, *change)[1:])
+            yield from _unclear(title, command, code, err)
+            if code:
+                break
         if code and str(out) not in err:
             yield f"{title}: run names no file: {err[-500:]}"
         for _ in range(MOST_ADVICE):
-            if code and not is_mended and (more := _follow(err, out)) is not None:
+            more = _follow(err, out)
+            if code and not is_mended and (more is not None or len(commands) > 1):
+                more, commands = more or (), ("run",)
                 code, said, err = self.run(*self.words(out, *change, *more))
                 yield from _unclear(title, "run", code, err)
         if code == 0 and not is_mended and (other := difference(expected, tree(out))):

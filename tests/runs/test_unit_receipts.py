@@ -13,7 +13,7 @@ from pipelines.stages import scan
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
 from tests.rotten import rot_values
-from tests.signing import seal, sign_again
+from tests.signing import seal, sign_again, sign_units
 from transforms.storage.folder import OutputFolder
 
 
@@ -765,3 +765,18 @@ def test_a_stage_alone_misses_a_receipt_of_which_only_the_files_are_left(copied_
         assert (done.returncode, "no unit receipt names it" in done.stderr) == (1, True), done.stderr
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"documents": 1, "bytes": 2}', '{"documents": "1", "bytes": {"total": 2}}']
+)
+def test_statistics_that_are_none_are_named_though_every_digest_is_true(copied_run, cppmill, text):
+    path = copied_run.out / "counts/statistics.json"
+    path.write_text(text)
+    sign_units(copied_run.out)
+    sign_again(copied_run.out)
+    done = cppmill(*copied_run.command, "--rebuild-tokenizer", check=False)
+    assert (done.returncode, f"error: {path}: no statistics of a scan" in done.stderr) == (1, True), done.stderr
+    path.unlink()
+    cppmill(*copied_run.command, "--rebuild-tokenizer")
+    assert verify(str(copied_run.out)) == []

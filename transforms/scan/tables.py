@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import parse_json
+from schemas.errors import IntegrityError
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required_columns
 from transforms.scan.kinds import Family, Kind
 from transforms.storage.folder import OutputFolder, naming_damage
@@ -116,6 +118,25 @@ def read_counts(out: OutputFolder, family: Family) -> pa.Table:
         table = pq.read_table(path, partitioning=None)
         check_columns(table.schema, merged_schema(family))
         return table
+
+
+def read_statistics(out: OutputFolder) -> dict[str, Any]:
+    """Return the merged statistics of OUT.
+
+    Raises:
+        IntegrityError: If the file is damaged, or lacks a number that is used.
+    """
+    name = Kind(Family.STATISTICS).merged_path
+    try:
+        found: dict[str, Any] = parse_json(out.read_bytes(name))
+        numbers = [found["documents"], found["bytes"]["total"]]
+        if any(type(number) is not int for number in numbers):
+            raise TypeError("a number is none")
+    except (ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(
+            f"{out.where(name)}: no statistics of a scan ({type(error).__name__}: {error}); remove it and run again"
+        ) from error
+    return found
 
 
 def write_counts(path: Path, table: pa.Table) -> int:
