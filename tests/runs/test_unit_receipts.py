@@ -654,8 +654,9 @@ def test_groups_of_counts_that_a_killed_merge_left_are_not_merged(copied_run, cp
     assert copied_run.tree().keys() - before.keys() == {"counts/terms.parquet"}
 
 
-@pytest.mark.parametrize("path", ["", ".", "a\0b", "../out", "counts//terms", 300 * "x"])
-@pytest.mark.parametrize("folder", ["documents", "counts/parts", "tokenizer", "tokens"])
+@pytest.mark.parametrize(
+    ("folder", "path"), [("documents", "../out"), ("counts/parts", ""), ("tokenizer", "."), ("tokens", 300 * "x")]
+)
 def test_a_unit_receipt_that_names_what_is_no_file_is_made_again(copied_run, cppmill, folder, path):
     before, receipt = copied_run.tree(), unit_receipts(copied_run.out, folder)[0]
     (copied_run.out / "receipt.json").unlink()
@@ -691,8 +692,10 @@ def test_a_receipt_of_counts_that_lacks_something_is_made_again_or_named(copied_
     assert (done.returncode, receipt.name in done.stderr, "--rebuild-tokenizer" in done.stderr) == (1, True, True)
 
 
-@pytest.mark.parametrize("path", ["", ".", "a\0b", "counts/namespaces.parquet"])
-@pytest.mark.parametrize("command", ["lengths", "report", "provenance", "shards"])
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [("lengths", "counts/namespaces.parquet"), ("report", ""), ("provenance", "."), ("shards", "a\0b")],
+)
 def test_a_receipt_whose_shard_is_no_file_is_refused_in_one_line(copied_run, cppmill, tmp_path, command, path):
     sign(copied_run.out, lambda receipt: receipt["dataset"]["shards"][0].update(path=path))
     options = [] if command == "lengths" else ["--out", tmp_path / "made"]
@@ -767,9 +770,7 @@ def test_a_stage_alone_misses_a_receipt_of_which_only_the_files_are_left(copied_
     assert copied_run.tree() == before
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"documents": 1, "bytes": 2}', '{"documents": "1", "bytes": {"total": 2}}']
-)
+@pytest.mark.parametrize("text", ["{", '{"documents": "1", "bytes": {"total": 2}}'])
 def test_statistics_that_are_none_are_named_though_every_digest_is_true(copied_run, cppmill, text):
     path = copied_run.out / "counts/statistics.json"
     path.write_text(text)

@@ -126,6 +126,15 @@ def test_a_receipt_whose_outputs_have_other_keys_says_which():
         UnitReceipt.from_bytes(data, where="here")
 
 
+@pytest.mark.parametrize("path", ["", ".", "a\0b", "../out", "/tmp/out", "counts//terms", "a/", 300 * "x"])
+def test_a_receipt_names_files_as_commands_write_them(path):
+    value = json.loads(RECEIPT.to_bytes())
+    value["outputs"][0]["path"] = path
+    del value["digest"]
+    with pytest.raises(IntegrityError, match="outputs: no file has the path"):
+        UnitReceipt.from_bytes(canonical_json({**value, "digest": sha256_json(value)}), where="here")
+
+
 def check_form(receipt, changed, *, is_written):
     """Check that a receipt is taken, or refused for the first total that was changed."""
     if is_written:
