@@ -16,7 +16,7 @@ import cppmill_core
 
 from configs.exports import ExportConfig, ExportOptions
 from pipelines.console.progress import Reporter
-from pipelines.stages.session import Session, check_unused, open_session
+from pipelines.stages.session import Session, check_apart, check_unused, open_session
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, Unit, UnitReceipt, current_path, receipt_folder, unit_key
@@ -223,6 +223,7 @@ def open_export(
     """
 
     def check_folder(out: OutputFolder) -> None:
+        check_apart(out)
         foreign = next(foreign_files(out, stage), None)
         if foreign is not None:
             raise ConfigError(

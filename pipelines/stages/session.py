@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,7 +50,7 @@ from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT, find_receipt
 from transforms.records.recorded import recorded_files, restore_build_receipt, set_aside_receipt
-from transforms.records.versions import Versions
+from transforms.records.versions import Versions, store_of
 from transforms.scan.kinds import MERGED_FOLDERS
 from transforms.sources import under_way
 from transforms.storage.folder import CACHE, SET_ASIDE, OutputFolder, UnsealedError
@@ -409,6 +410,35 @@ class Session(Generic[Config]):
 
 def check_run_folder(out: OutputFolder) -> None:
     """Check that a run may write into a folder.
+
+    Raises:
+        ConfigError: If it is that of an export or a store, is in one or in another run, or holds files that no run
+            wrote.
+    """
+    check_apart(out)
+    check_version_folder(out)
+
+
+def check_apart(out: OutputFolder) -> None:
+    """Check that a folder is no version of a store in use, and is not in the folder of a run, which would remove it.
+
+    Raises:
+        ConfigError: Naming the store or the run.
+    """
+    place = out.root if is_remote(out.root) else os.path.realpath(out.root)
+    store = store_of(place)
+    if store is not None and Versions(store).current is not None:
+        raise ConfigError(
+            f"--out {out.root}: a version of the store {store}, where only `cppmill retokenize` and `withdraw` write; "
+            "name another folder"
+        )
+    for parent in () if is_remote(place) else Path(place).parents:
+        if (parent / RECEIPT).is_file() and _has_receipt(OutputFolder(parent)):
+            raise ConfigError(f"--out {out.root}: in the folder of the run {parent}; name another folder")
+
+
+def check_version_folder(out: OutputFolder) -> None:
+    """Check that a run may write into a folder, also if it is a version of a store.
 
     Raises:
         ConfigError: If it is that of an export or a store, or holds files that no run wrote.

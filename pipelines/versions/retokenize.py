@@ -20,7 +20,7 @@ from configs.tables import STORE_FLAGS
 from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run
-from pipelines.stages.session import locked, open_session
+from pipelines.stages.session import check_version_folder, locked, open_session
 from pipelines.versions.changes import FinishedRun, damaged_files, find_changes, is_same
 from pipelines.versions.drift import count_parts, record_drift
 from pipelines.versions.record_checks import check_current
@@ -202,7 +202,7 @@ def _run(config: RunConfig, reporter: Reporter, before: FinishedRun | None, drif
 
     If files of that one are damaged, this one replaces it.
     """
-    with open_session(config, reporter) as session:
+    with open_session(config, reporter, check_version_folder) as session:
         run.run_stages(session)
         after = FinishedRun(session.out, read_receipt(session.out))
         if before is not None and is_same(before, after):

@@ -602,3 +602,25 @@ def test_nothing_is_written_through_a_link_in_an_unfinished_version(store, cppmi
     cppmill(*store.command)
     assert not list((tmp_path / "elsewhere").iterdir())
     assert verify(str(store.out("v000002"))) == []
+
+
+@pytest.mark.parametrize("place", ["current", "versions/v000001", "versions/v000009", "current/tokens/inner"])
+def test_nothing_but_the_store_writes_into_its_versions(store, run, cppmill, place):
+    before = tree(store.place)
+    words = [
+        ["run", store.sources, "--tokenizer", run.out / "tokenizer"],
+        ["tokenize", store.sources, "--tokenizer", run.out / "tokenizer"],
+        ["sequences", run.out, "--length", "256"],
+    ]
+    for command in words:
+        done = cppmill(*command, "--out", store.place / place, check=False)
+        assert (done.returncode, "name another folder" in done.stderr) == (2, True), done.stderr
+    assert tree(store.place) == before
+
+
+def test_nothing_is_written_into_the_folder_of_another_run(copied_run, run, cppmill):
+    before = copied_run.tree()
+    for command in (["run", run.sources, "--vocab-size", "12288"], ["sequences", run.out, "--length", "256"]):
+        done = cppmill(*command, "--out", copied_run.out / "tokens/inner", check=False)
+        assert (done.returncode, f"in the folder of the run {copied_run.out}" in done.stderr) == (2, True), done.stderr
+    assert copied_run.tree() == before
