@@ -21,7 +21,7 @@ from configs.places import check_places
 from configs.tables import DEFAULT_PROFILE, FLAGS, KEYS, TABLES, RunTableOptions
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
-from schemas.passwords import hide_secrets
+from schemas.passwords import find_conflict, hide_secrets, redacted
 from schemas.places import is_remote
 from schemas.plugins.entry_points import find_filter
 from schemas.units import Stage
@@ -154,7 +154,20 @@ def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_secrets(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table [run] without the secrets in URLs that are read; `check_places` refuses a password in `out`."""
-    return _change_places(run, [key for key in _PLACES if key != "out"], hide_secrets)
+    keys, found = [key for key in _PLACES if key != "out"], list[str]()
+
+    def hide(place: str) -> str:
+        found.append(place)
+        return hide_secrets(place)
+
+    changed = _change_places(run, keys, hide)
+    if (conflict := find_conflict(found)) is not None:
+        first, second = map(redacted, conflict)
+        raise ConfigError(
+            f"{first} and {second}: two users of one host, or two queries of one URL, of which only one would be used; "
+            "read them in two commands, or give the bytes of one another name"
+        )
+    return changed
 
 
 def _change_places(run: Mapping[str, Any], keys: Collection[str], change: Callable[[str], str]) -> dict[str, Any]:

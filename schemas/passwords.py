@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -109,6 +110,31 @@ def redacted(text: str) -> str:
 def hide_secrets(url: str) -> str:
     """Return a URL without user, password and query; what opens it puts them back."""
     return "::".join(hide_passwords(_hide_query(part)) for part in split_chain(encode_spaces(url)))
+
+
+def find_conflict(urls: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first two URLs that cannot be opened beside each other: two users of a host, or two queries of a URL.
+
+    Example:
+        >>> find_conflict(["https://host/a?rev=1", "https://host/b?rev=2"])
+        >>> find_conflict(["https://host/a?rev=1", "https://host/b", "https://host/a?rev=2"])
+        ('https://host/a?rev=1', 'https://host/a?rev=2')
+        >>> find_conflict(["http://me:1@host/a", "http://host/b"])
+        ('http://me:1@host/a', 'http://host/b')
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for url in urls:
+        for part in split_chain(encode_spaces(url)) if "://" in url else ():
+            is_web = part.lower().startswith(("http://", "https://"))
+            plain, _, query = part.partition("#")[0].partition("?") if is_web else (part, "", "")
+            found = (_USER.search(part) or _ALONE.search(part)) if has_password(part) else None
+            user = "" if found is None else found[0]
+            host = _PLAIN.match(_without_user(plain))
+            for key, value in ((f"{_without_user(plain)}?", query), (host[0] if host else "", user)):
+                other, first = known.setdefault(key, (value, url))
+                if key and other != value:
+                    return first, url
+    return None
 
 
 def encode_spaces(url: str) -> str:

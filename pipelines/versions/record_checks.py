@@ -141,8 +141,8 @@ def check_current(versions: Versions, name: str, receipt: Mapping[str, Any]) -> 
         if said not in (None, receipt["digest"]):
             raise IntegrityError(
                 f"{versions.folder.where(f'{folder}/{name}.json')}: its receipt is {said}, that of "
-                f"{versions.out(name).where(RECEIPT)} is {receipt['digest']}; restore what belongs to this store, or "
-                "let `current` name another version"
+                f"{versions.out(name).where(RECEIPT)} is {receipt['digest']}; restore the one that is not of this "
+                "store, remove the record if that is it, or let `current` name another version"
             )
 
 

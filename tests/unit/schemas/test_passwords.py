@@ -14,6 +14,7 @@ from schemas.errors import ConfigError
 from schemas.passwords import (
     QUERIES,
     VARIABLE,
+    find_conflict,
     hide_passwords,
     hide_secrets,
     query_identity,
@@ -187,3 +188,34 @@ def test_a_long_name_is_no_scheme_from_each_of_its_letters() -> None:
     name = "a" * 100_000
     assert redacted(f"{name}:/x {name}") == f"{name}:/x {name}"
     assert hide_secrets(name) == name
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://host/a?rev=1", "http://host/a?rev=2"),
+        ("http://host/a?rev=1", "http://host/a"),
+        ("zip://x::http://host/a?rev=1", "zip://y::http://host/a?rev=2"),
+        ("http://bob:1@host/a", "http://amy:2@host/b"),
+        ("http://bob:1@host/a", "http://host/b"),
+        ("http://token@host/a", "http://host/b"),
+        ("sftp://bob:1@host/a", "sftp://bob:2@host/a"),
+    ],
+)
+def test_two_urls_of_which_only_one_could_be_opened_as_given_are_refused(one, other):
+    for urls in ((one, other), (other, "/data", one)):
+        assert find_conflict(urls) == (urls[0], urls[-1])
+        with pytest.raises(ConfigError, match="of which only one would be used"):
+            load_run_config(flags={"SOURCE": urls, "--out": "out"}, needs_sources=True)
+
+
+def test_urls_that_can_be_opened_beside_each_other_are_taken():
+    urls = [
+        "http://bob:1@host/a?b=1",
+        "http://bob:1@host/b?b=2",
+        "http://host:81/a",
+        "https://host/a",
+        "http://bob:1@host/a?b=1",
+    ]
+    assert find_conflict(urls) is None
+    assert find_conflict(["github://me:one@main/a", "github://me:two@main/a", "/data/a?b", "/data/a"]) is None
