@@ -212,8 +212,8 @@ class UnitReceipt:
         """
         try:
             value = parse_json(data)
-            has_inputs = value["format"] != OLD_RECEIPT_FORMAT
-            if has_inputs:
+            is_old = value["format"] == OLD_RECEIPT_FORMAT
+            if not is_old:
                 if data != canonical_json(value):  # a key that is there twice would be read in two ways
                     raise ValueError("it is not canonical JSON")
                 _check_digest(value)
@@ -230,7 +230,7 @@ class UnitReceipt:
             receipt = cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
             receipt.check_types()
             is_of_shard = any(output.path.startswith(_PARTS) for output in outputs)
-            if has_inputs and is_of_shard and len(receipt.inputs) != 1:
+            if is_of_shard and not is_old and len(receipt.inputs) != 1:
                 raise ValueError("inputs: counts of a shard have one")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(

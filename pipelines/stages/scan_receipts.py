@@ -37,7 +37,8 @@ def split_receipts(receipts: Sequence[UnitReceipt], *, where: str) -> ScanReceip
         raise IntegrityError(
             f"{where}: {len(merged)} receipts of merged counts, where there should be one; run `cppmill scan` again"
         )
-    if incomplete := [receipt for receipt in receipts if _families(receipt) != _families(merged[0])]:
+    families = _families(merged[0])
+    if incomplete := [receipt for receipt in receipts if _families(receipt) != families]:
         raise IntegrityError(
             f"{where}/{incomplete[0].path}: it has not the kinds of counts that were merged; restore the file, or "
             "remove it and run `cppmill scan` again"

@@ -25,7 +25,7 @@ from pipelines.console.signals import done_before_end
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import check_workers
-from pipelines.stages.benchmarks import recorded_options as as_recorded
+from pipelines.stages.benchmarks import recorded_options
 from pipelines.stages.given import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
@@ -49,7 +49,7 @@ from schemas.units import (
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT, find_receipt
-from transforms.records.recorded import recorded_files, restore_build_receipt, set_aside_receipt
+from transforms.records.recorded import find_whole_receipt, recorded_files, restore_build_receipt, set_aside_receipt
 from transforms.records.versions import Versions, store_of
 from transforms.scan.kinds import MERGED_FOLDERS
 from transforms.sources import under_way
@@ -248,13 +248,12 @@ class Session(Generic[Config]):
         made: dict[str, Any] = (is_here and index.get("options")) or {}
         return made
 
-    def recorded_options(self, stage: Stage) -> dict[str, Any]:
-        """Return the options of a stage that the record of the run has; empty without a record."""
-        record = find_receipt(self.out) if recorded_files(self.out) else None
-        options: dict[str, Any] = {}
+    def options_of_record(self) -> dict[str, dict[str, Any]]:
+        """Return the options of each stage that the record of the run has; empty without a record."""
+        record, options = find_whole_receipt(self.out), dict[str, dict[str, Any]]()
         if record is not None:
             with suppress(ValueError):  # of a later version
-                options = RunOptions.model_validate(record["configs"]).to_json().get(stage, {})
+                options = RunOptions.model_validate(record["configs"]).to_json()
         return options
 
     def has_run(self, unit: Unit) -> bool:
@@ -353,8 +352,8 @@ class Session(Generic[Config]):
             options = self.config.stage_options(stage)
             made = self.made_options(stage)
             if not made and isinstance(self.config, RunConfig):  # a folder that was copied without its cache
-                made = self.recorded_options(stage)
-                options = as_recorded(self.config.options, self.out).to_json()[stage] if made else options
+                made = self.options_of_record().get(stage, {})
+                options = recorded_options(self.config.options, self.out).to_json()[stage] if made else options
             made = made or options
             for name in {**options, **made}:
                 value = options.get(name)

@@ -14,7 +14,7 @@ from cppmill_core.manifests import MANIFEST
 from configs.problems import show
 from configs.tables import FLAGS
 from pipelines.stages.document_units import document_shards
-from pipelines.stages.scan_receipts import is_of_one_scan, split_receipts
+from pipelines.stages.scan_receipts import ScanReceipts, is_of_one_scan, split_receipts
 from pipelines.stages.session import MADE_AGAIN, Session
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from schemas.errors import ConfigError, IntegrityError
@@ -163,9 +163,9 @@ def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) ->
     built = build_receipts(session)
     if not built:
         return False
-    merged = split_receipts(scan_receipts(session, built), where=session.out.root).merged
-    counted = merged.files == built[0].inputs
-    return not counted or scanned_shards(session) != {shard.sha256 for shard in document_shards(documents)}
+    scan = split_receipts(scan_receipts(session, built), where=session.out.root)
+    counted = scan.merged.files == built[0].inputs
+    return not counted or _inputs(scan) != {shard.sha256 for shard in document_shards(documents)}
 
 
 def scanned_shards(session: Session) -> set[str]:
@@ -173,8 +173,11 @@ def scanned_shards(session: Session) -> set[str]:
     built = build_receipts(session)
     if not built:
         return set()
-    scanned = split_receipts(scan_receipts(session, built), where=session.out.root).shards
-    return {sha256 for receipt in scanned for sha256 in receipt.inputs.values()}
+    return _inputs(split_receipts(scan_receipts(session, built), where=session.out.root))
+
+
+def _inputs(scan: ScanReceipts) -> set[str]:
+    return {sha256 for receipt in scan.shards for sha256 in receipt.inputs.values()}
 
 
 def _other_options(session: Session) -> Iterator[str]:
@@ -205,7 +208,8 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
     manifest = read_manifest(session.out)
     made = dict[Stage, dict[str, Any]]()
     if build_receipts(session):  # the record first: what is remembered may be of a later scan, or of another folder
-        made = {stage: _recorded_options(session, stage) for stage in TOKENIZER_STAGES}
+        recorded = _recorded_options(session)
+        made = {stage: recorded.get(stage, {}) for stage in TOKENIZER_STAGES}
         if not all(made.values()):
             made = {stage: session.made_options(stage) for stage in TOKENIZER_STAGES}
     if made and all(made.values()):
@@ -217,11 +221,11 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
     return {**known, **template, **({_TOKEN_PATTERN: manifest["pattern"]} if "pattern" in manifest else {})}
 
 
-def _recorded_options(session: Session, stage: Stage) -> dict[str, Any]:
-    """Return the options of a stage that the record of the run has; empty without one of OUT's tokenizer."""
+def _recorded_options(session: Session) -> dict[str, dict[str, Any]]:
+    """Return the options of each stage that the record of the run has; empty without one of OUT's tokenizer."""
     if session.out.recorded_digest(_MANIFEST) != manifest_digest(session.out):
         return {}
-    return session.recorded_options(stage)
+    return session.options_of_record()
 
 
 def _other_vocabulary(session: Session) -> Iterator[str]:

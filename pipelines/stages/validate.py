@@ -45,10 +45,9 @@ from transforms.records.receipts import (
     RunFacts,
     TokenizerFacts,
     describe_receipt,
-    find_receipt,
     make_receipt,
 )
-from transforms.records.recorded import recorded_files
+from transforms.records.recorded import find_whole_receipt, recorded_files
 from transforms.sources.document import display_path, is_utf8
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import check_origin
@@ -233,12 +232,12 @@ def _exclusion(out: OutputFolder, shards: dict[str, str]) -> dict[str, Any]:
     Raises:
         IntegrityError: If a shard is not the one that its unit receipt names.
     """
-    with suppress(ValueError):
+    found = None
+    with suppress(ValueError):  # a doc_id is none, so a shard is damaged
         found = describe_exclusion(out, sorted(shards))
-        if recorded_files(out) and found == (find_receipt(out) or {}).get(EXCLUSION):
-            return found
-    out.check_bytes(shards)
-    return describe_exclusion(out, sorted(shards))
+    if found is None or found != (find_whole_receipt(out) or {}).get(EXCLUSION):
+        out.check_bytes(shards)
+    return found or describe_exclusion(out, sorted(shards))
 
 
 def _check_tokenizer_files(out: OutputFolder, files: dict[str, str], made: set[str], *, is_given: bool) -> None:

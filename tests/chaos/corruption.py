@@ -6,11 +6,11 @@ A damage is a flipped bit, a cut, zeros, or nothing left; the time of the file i
 `verify` must name the file, unless it is part of the cache. A `run`, with the same or other options, must end with the
 files that it makes without the damage, or with an error that names a file, and with these files once its advice was
 followed. The record of the run, its cache, or both may be gone before, and the stages may run one by one. Only a file
-that rots while its time stays may be left, if `verify` names it. With `mended` digests, where
-every receipt is signed again for the damage, no command may end in anything but an answer: what only signatures can
-prove is accepted, a traceback is not. A damage of Parquet may also be statistics that hide rows, or counts of a shard
-in another order; both are mended, and `verify` must find them. Of exports nothing is accepted: beside the run `verify`
-must find every damage, mended or not.
+that rots while its time stays may be left, if `verify` names it. With `mended` digests, where every receipt is signed
+again for the damage, no command may end in anything but an answer: what only signatures can prove is accepted, a
+traceback is not. A damage of Parquet may also be statistics that hide rows, or counts of a shard in another order; both
+are mended, and `verify` must find them. Of exports nothing is accepted: beside the run `verify` must find every damage,
+mended or not.
 """
 
 from __future__ import annotations

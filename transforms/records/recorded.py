@@ -35,6 +35,15 @@ def recorded_files(out: OutputFolder) -> dict[str, str]:
     return {}
 
 
+def find_whole_receipt(out: OutputFolder) -> dict[str, Any] | None:
+    """Return the receipt of the run in OUT; None without one, and for one that was changed: it vouches for nothing."""
+    try:
+        receipt = receipts.find_receipt(out)
+        return None if receipt is None or any(check_record(out, receipts.RECEIPT, receipt)) else receipt
+    except (IntegrityError, *MALFORMED):
+        return None  # `verify` says what is wrong with it
+
+
 def set_aside_receipt(out: OutputFolder) -> str | None:
     """Set the receipt of the run aside if it is damaged, so that a run makes it again; only for the holder of the lock.
 

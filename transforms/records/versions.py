@@ -270,7 +270,7 @@ class Versions:
         for stranger in list(version.strangers()):
             version.remove(stranger)
         if base is not None and parse_json(self.folder.read_bytes(BUILDING)).get("shares") != base:
-            _share(self.out(base), self.out(name))
+            _share(self.out(base), version)
             self.folder.publish_bytes(BUILDING, json.dumps({"version": name, "shares": base}).encode())
         return name
 
