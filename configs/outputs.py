@@ -5,23 +5,43 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from schemas.digests import parse_json
 from schemas.errors import ConfigError
 from schemas.places import is_remote
 
+_RECORDS = ("receipt.json", "manifest.json")
+_FORMATS = ("cppmill-receipt-", "cppmill-trial-", "cppmill-export-", "cppmill-tokenizer-")
+"""The records that list all files beside them, of a run, a trial, an export or a tokenizer, and their formats."""
+
 
 def check_parent(path: Path, *, option: str) -> None:
-    """Check that the folder of a file exists; of a link that leads nowhere, that of the file that it names.
+    """Check that the folder of a file exists, and that no record lists its files; of a link, that of what it names.
 
     Args:
         path: The file, or a folder that is made there.
         option: The option that named it, for the message.
 
     Raises:
-        ConfigError: If it does not exist.
+        ConfigError: If it does not exist, or is in a run, an export, a tokenizer or a store.
     """
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         raise ConfigError(f"{option} {path}: there is no folder {folder}; make it, or name another")
+    check_unlisted(path, option=option)
+
+
+def check_unlisted(path: Path, *, option: str) -> None:
+    """Check that a file or folder is in none whose record lists all files, and in no store of versions.
+
+    Raises:
+        ConfigError: Naming the record or the store.
+    """
+    for parent in Path(os.path.realpath(path)).parents:
+        record = next(filter(_is_record, (parent / name for name in _RECORDS)), None)
+        if record is not None:
+            raise ConfigError(f"{option} {path}: {record} lists every file there; name another folder")
+        if (parent / "current").is_symlink() and (parent / "versions").is_dir():
+            raise ConfigError(f"{option} {path}: {parent} is a store of versions; name another folder")
 
 
 def check_file(path: Path, *, option: str) -> None:
@@ -54,3 +74,11 @@ def check_outside(path: Path, run: str, *, option: str) -> None:
         raise ConfigError(
             f"{option} {path}: in the run's own folder, whose receipt names every file; name another folder"
         )
+
+
+def _is_record(path: Path) -> bool:
+    try:
+        record = parse_json(path.read_bytes()) if path.is_file() else None
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and str(record.get("format")).startswith(_FORMATS)

@@ -204,18 +204,27 @@ def with_query(url: str) -> str:
     return url if query is None else f"{url}?{query}"
 
 
-def query_identity(url: str) -> str:
-    """Return what of a hidden query says which file it is: a digest of all but the signature; empty if there is none.
+def url_identity(url: str) -> str:
+    """Return what was hidden of a URL, or of a chain, that says which file it is, as a digest; empty if nothing does.
+
+    That is the user who has a password, and the query without its signature: each user and each version may get another
+    file. A token in the place of a user is like a signature.
 
     Example:
-        >>> query_identity(hide_secrets("https://host/a.zip?X-Amz-Date=1&X-Amz-Signature=2"))
+        >>> url_identity(hide_secrets("https://host/a.zip?X-Amz-Date=1&X-Amz-Signature=2"))
         ''
     """
+    return "".join(map(_identity, split_chain(url)))
+
+
+def _identity(url: str) -> str:
     parameters = parse_qsl(_queries().get(url, ""), keep_blank_values=True)
     names = {name.lower() for name, _ in parameters}
     signing = [re.compile(pattern) for name, pattern in _SIGNED_BY.items() if name in names]
     others = [item for item in parameters if not any(pattern.fullmatch(item[0].lower()) for pattern in signing)]
-    return sha256(json.dumps(sorted(others)).encode()).hexdigest() if others else ""
+    user, password = user_of(url) or ("", "")
+    facts: list[object] = [*sorted(others), *([[user]] if password else [])]
+    return sha256(json.dumps(facts).encode()).hexdigest() if facts else ""
 
 
 def _is_secret(found: re.Match[str]) -> bool:

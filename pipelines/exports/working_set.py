@@ -65,8 +65,8 @@ def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: f
     """
     if not 0 < coverage <= 1:
         raise ConfigError(f"--coverage {coverage}: not allowed; it takes a number above 0 and up to 1")
-    check_file(file, option="--out")
     check_outside(file, run, option="--out")
+    check_file(file, option="--out")
     out = OutputFolder(run)
     receipt = read_receipt(out)
     check_tokenizer(out, receipt)

@@ -40,8 +40,8 @@ def write_events(run: str, file: Path, *, name: str, time: str | None) -> Iterat
     Raises:
         ConfigError: If the folder of the file does not exist, or is in the run.
     """
-    check_file(file, option="--out")
     check_outside(file, run, option="--out")
+    check_file(file, option="--out")
     events = make_events(run, name=name, time=time)
     from openlineage.client.serde import Serde  # it is installed, as the events were made
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from configs.outputs import check_outside
+from configs.outputs import check_outside, check_unlisted
 from pipelines.publish.card import Licenses, describe_run, render_card
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
@@ -129,6 +129,7 @@ def _check_options(publication: Publication, builder: str) -> None:
 
 def _check_folder(run: str, folder: Path) -> None:
     check_outside(folder, run, option="--out")
+    check_unlisted(folder, option="--out")
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--out {folder}: not a folder; name another")
     foreign = next(_foreign_entries(folder), None)

@@ -260,10 +260,10 @@ def _check_entries(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _check_page(run: str, page: Path) -> None:
+    check_outside(page, run, option="--out")
     check_file(page, option="--out")
     if page.is_file() and page.stat().st_size and not _is_ours(page):
         raise ConfigError(f"--out {page}: it exists, and is not a page of cppmill; name another file")
-    check_outside(page, run, option="--out")
 
 
 def _is_ours(page: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing_extensions import TypeVar  # the standard one has no defaults before
 
 from configs.execution import usable_threads
 from configs.exports import ExportConfig
+from configs.outputs import check_unlisted
 from configs.platforms import Platforms
 from configs.runs import RunConfig
 from pipelines.console.events import log_names, open_log
@@ -419,21 +419,17 @@ def check_run_folder(out: OutputFolder) -> None:
 
 
 def check_apart(out: OutputFolder) -> None:
-    """Check that a folder is no version of a store in use, and is not in the folder of a run, which would remove it.
+    """Check that a folder is not in a store in use, and not in the folder of another run, which would remove it.
+
+    Of a store at a URL, only its versions are known by their path.
 
     Raises:
-        ConfigError: Naming the store or the run.
+        ConfigError: Naming the store, or the record of what is in the folder.
     """
-    place = out.root if is_remote(out.root) else os.path.realpath(out.root)
-    store = store_of(place)
-    if store is not None and Versions(store).current is not None:
-        raise ConfigError(
-            f"--out {out.root}: a version of the store {store}, where only `cppmill retokenize` and `withdraw` write; "
-            "name another folder"
-        )
-    for parent in () if is_remote(place) else Path(place).parents:
-        if (parent / RECEIPT).is_file() and _has_receipt(OutputFolder(parent)):
-            raise ConfigError(f"--out {out.root}: in the folder of the run {parent}; name another folder")
+    if not is_remote(out.root):
+        check_unlisted(Path(out.root), option="--out")
+    elif (store := store_of(out.root)) is not None and Versions(store).current is not None:
+        raise ConfigError(f"--out {out.root}: {store} is a store of versions; name another folder")
 
 
 def check_version_folder(out: OutputFolder) -> None:

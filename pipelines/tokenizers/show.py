@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from configs.outputs import check_file
 from pipelines.console.terminal import naming_stream
 from pipelines.pages import render_page, write_page
 from pipelines.tokenizers.codec import load_tokenizer
@@ -136,7 +137,11 @@ def page_of_tokens(data: bytes, directory: Path, page: Path, *, title: str) -> s
 
     Returns:
         What to print: a line with the figures.
+
+    Raises:
+        ConfigError: If the page cannot be written there.
     """
+    check_file(page, option="--html")
     palette = Palette.read(directory)
     pieces = list(palette.encode(data))
     used = sorted({piece.id for piece in pieces})

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.outputs import check_outside
+from configs.outputs import check_outside, check_unlisted
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import Reporter
 from pipelines.pages.figures import import_matplotlib
@@ -132,6 +132,7 @@ def _prepare(request: TrialRequest) -> Trial:
     device = _check_packages(request.device)
     for place in (*request.text, *request.held_out):
         check_outside(request.out, place, option="--out")
+    check_unlisted(request.out, option="--out")
     out = OutputFolder(request.out)
     _check_folder(out)
     from pipelines.trial.cells import Work

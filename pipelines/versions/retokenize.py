@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.layers import Layer, receipt_layer
+from configs.outputs import check_unlisted
 from configs.runs import RunConfig, load_run_config
 from configs.tables import STORE_FLAGS
 from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
@@ -34,6 +35,7 @@ from schemas.errors import (
     LockedError,
     NothingKeptError,
 )
+from schemas.places import is_remote
 from schemas.printing import count
 from schemas.study_options import DriftOptions
 from schemas.units import Stage
@@ -123,6 +125,8 @@ def retokenize(request: Request, reporter: Reporter) -> Retokenization:
         _leave_word(str(request.flags.get("--store")), FAILED, error)
         raise
     versions = Versions(config.out)
+    if not is_remote(versions.folder.root):
+        check_unlisted(Path(versions.folder.root), option="--store")
     versions.check_place()
     try:
         with locked(versions.folder):

@@ -604,17 +604,24 @@ def test_nothing_is_written_through_a_link_in_an_unfinished_version(store, cppmi
     assert verify(str(store.out("v000002"))) == []
 
 
-@pytest.mark.parametrize("place", ["current", "versions/v000001", "versions/v000009", "current/tokens/inner"])
+@pytest.mark.parametrize(
+    "place", ["current", "versions/v000001", "versions/v000009", "current/tokens/inner", "changes"]
+)
 def test_nothing_but_the_store_writes_into_its_versions(store, run, cppmill, place):
     before = tree(store.place)
     words = [
         ["run", store.sources, "--tokenizer", run.out / "tokenizer"],
         ["tokenize", store.sources, "--tokenizer", run.out / "tokenizer"],
         ["sequences", run.out, "--length", "256"],
+        ["report", run.out],
+        ["byte-tables", "--tokenizer", run.out / "tokenizer"],
     ]
     for command in words:
-        done = cppmill(*command, "--out", store.place / place, check=False)
-        assert (done.returncode, "name another folder" in done.stderr) == (2, True), done.stderr
+        is_file = command[0] in ("report", "byte-tables")
+        done = cppmill(*command, "--out", store.place / place / "a" if is_file else store.place / place, check=False)
+        assert (done.returncode, f"--out {store.place}/{place}" in done.stderr) == (2, True), done.stderr
+    done = cppmill("retokenize", store.sources, "--store", store.place / "versions", check=False)
+    assert (done.returncode, "/store is a store of versions; name another" in done.stderr) == (2, True), done.stderr
     assert tree(store.place) == before
 
 
@@ -622,5 +629,7 @@ def test_nothing_is_written_into_the_folder_of_another_run(copied_run, run, cppm
     before = copied_run.tree()
     for command in (["run", run.sources, "--vocab-size", "12288"], ["sequences", run.out, "--length", "256"]):
         done = cppmill(*command, "--out", copied_run.out / "tokens/inner", check=False)
-        assert (done.returncode, f"in the folder of the run {copied_run.out}" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, f"{copied_run.out}/receipt.json lists every file there" in done.stderr) == (2, True), (
+            done.stderr
+        )
     assert copied_run.tree() == before

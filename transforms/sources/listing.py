@@ -18,7 +18,7 @@ import cppmill_core
 from schemas.errors import ConfigError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
-from schemas.passwords import query_identity, split_chain, with_query
+from schemas.passwords import split_chain, url_identity, with_query
 from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import local_version, os_error_reason
@@ -329,6 +329,7 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     """Yield the files of an fsspec URL and note its root."""
     system, path = open_url(source)
     system.invalidate_cache()  # a branch of the Hub may have moved since this process listed it
+    of_chain = url_identity(source) if len(split_chain(source)) > 1 else ""
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
         folder, pattern = split_glob(path)
@@ -357,7 +358,7 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
             except FileNotFoundError as error:
                 yield Input(index, relative, 0, "", Kind.FILE, os_error_reason(error)[0])
                 continue
-            version = _version(known) + query_identity(name)
+            version = _version(known) + (of_chain or url_identity(name))
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] == "link":
             listing.links.append((index, relative))

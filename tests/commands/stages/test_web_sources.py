@@ -1,5 +1,6 @@
 """Sources on a web server are those of the folder that it serves."""
 
+import base64
 import io
 import random
 import shutil
@@ -238,6 +239,40 @@ def test_a_password_goes_to_its_server_and_not_where_that_redirects(run, folder,
         assert made(run, url, tmp_path / "web") == expected
     assert set(Redirecting.signed_in) == {True}
     assert set(Watched.signed_in) == {False}
+
+
+class Personal(Quiet):
+    """Sends each user another folder, and says of no file when it was written."""
+
+    def send_head(self):
+        user = base64.b64decode(self.headers["Authorization"].split()[1]).decode().partition(":")[0]
+        self.path = f"/{user}{self.path}"
+        return super().send_head()
+
+    def send_header(self, keyword, value):
+        if keyword != "Last-Modified":
+            super().send_header(keyword, value)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library, about how one signs in
+@pytest.mark.parametrize("source", ["{}/p.tar", "tar://::{}/p.tar"])
+def test_another_user_of_a_url_is_another_source_and_another_password_is_not(run, tmp_path, source):
+    for user in ("me", "you"):
+        (tmp_path / user).mkdir()
+        pack_tar(tmp_path / user / "p.tar", {"x.cpp": f"int {user:_<9};".encode()})
+    digests = []
+    with served(Personal, tmp_path) as place:
+        for account in ("me:1", "me:2", "you:1"):
+            url = source.format(place.replace("//", f"//{account}@"))
+            if digests:
+                actions = {
+                    unit.action for unit in cppmill.plan(url, out=tmp_path / "out", tokenizer=run.out / "tokenizer")
+                }
+                assert actions == ({"skip"} if account == "me:2" else {"run"})
+            digests.append(made(run, url, tmp_path / "out")[0])
+        fresh = made(run, url, tmp_path / "fresh")[0]
+    assert digests == [digests[0], digests[0], fresh]
+    assert digests[0] != fresh
 
 
 @pytest.mark.parametrize("status", [302, 304, 401, 403, 500, 503])

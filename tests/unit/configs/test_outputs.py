@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,36 @@ def test_a_file_in_the_run_is_refused(inside: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("run", ["run", "s3://bucket/run"])
 def test_a_file_beside_the_run_is_allowed(run: str, tmp_path: Path) -> None:
     check_outside(tmp_path / "run-page.html", str(tmp_path / run) if run == "run" else run, option="--out")
+
+
+RECORDED = {"receipt.json": "cppmill-receipt-1", "manifest.json": "cppmill-tokenizer-1"}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("where", ["made/a.json", "made/deep/a.json", "link/a.json", "a-link.json"])
+def test_a_file_where_a_record_lists_all_files_is_refused(name: str, where: str, tmp_path: Path) -> None:
+    (tmp_path / "made" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "made" / "deep")
+    (tmp_path / "a-link.json").symlink_to(tmp_path / "made" / "a.json")
+    check_file(tmp_path / where, option="--out")
+    (tmp_path / "made" / name).write_text(json.dumps({"format": RECORDED[name]}))
+    with pytest.raises(ConfigError, match=rf"--out .*: .*/made/{name} lists every file there; name another folder"):
+        check_file(tmp_path / where, option="--out")
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"format": 1}', '{"format": "other"}', '{"format": "cppmill-freeze-1"}']
+)
+def test_a_file_beside_the_receipt_of_something_else_is_allowed(content: str, tmp_path: Path) -> None:
+    (tmp_path / "receipt.json").write_text(content)
+    check_file(tmp_path / "a.json", option="--out")
+
+
+@pytest.mark.parametrize("inside", ["a.json", "changes/v000001.json", "versions/a.json"])
+def test_a_file_in_a_store_is_refused(inside: str, tmp_path: Path) -> None:
+    for folder in ("versions", "changes"):
+        (tmp_path / folder).mkdir()
+    check_file(tmp_path / inside, option="--plot")
+    (tmp_path / "current").symlink_to("versions/v000001")
+    with pytest.raises(ConfigError, match=rf"--plot .*: {tmp_path} is a store of versions; name another folder"):
+        check_file(tmp_path / inside, option="--plot")

@@ -17,8 +17,8 @@ from schemas.passwords import (
     find_conflict,
     hide_passwords,
     hide_secrets,
-    query_identity,
     redacted,
+    url_identity,
     user_of,
     with_password,
     with_query,
@@ -109,7 +109,7 @@ def test_a_signature_comes_back_for_who_opens_the_url_and_says_nothing_of_the_fi
     plain = hide_secrets(url)
     assert plain == "https://host/a.zip"
     assert with_query(plain) == f"{plain}?{query}"
-    assert query_identity(plain) == ""
+    assert url_identity(plain) == url_identity(hide_secrets("https://me:another@host/a.zip"))
     assert with_password(hide_secrets(f"zip://*.cpp::{url}")) == f"zip://*.cpp::{url}"
     assert redacted(f"GET {url}, no") == "GET https://me:***@host/a.zip?*** no"
 
@@ -117,10 +117,18 @@ def test_a_signature_comes_back_for_who_opens_the_url_and_says_nothing_of_the_fi
 def test_the_rest_of_a_query_says_which_file_it_is() -> None:
     names = set()
     for query in ("versionId=1&X-Amz-Signature=a", "X-Amz-Signature=b&versionId=1", "versionId=2&X-Amz-Signature=a"):
-        names.add(query_identity(hide_secrets(f"https://host/a.zip?{query}")))
+        names.add(url_identity(hide_secrets(f"https://host/a.zip?{query}")))
     assert len(names) == 2
-    assert query_identity(hide_secrets("https://host/b.zip?sp=r"))
+    assert url_identity(hide_secrets("https://host/b.zip?sp=r"))
     assert redacted("https://example.com/?q=1") == "https://example.com/?q=1"
+
+
+def test_the_user_says_which_file_it_is_and_a_password_or_a_token_does_not() -> None:
+    users = ["me:1@", "me:2@", "you:1@", "", "t0ken@"]
+    found = [url_identity(hide_secrets(f"https://{user}{number}.host/a.zip")) for number, user in enumerate(users)]
+    assert found[0] == found[1] != found[2]
+    assert found[3:] == ["", ""]
+    assert url_identity(hide_secrets("tar://*.h::https://me:1@c.host/a.tar")) == found[0]
 
 
 def test_a_hidden_query_is_redacted_beside_a_password_too() -> None:
