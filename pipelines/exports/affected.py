@@ -22,7 +22,7 @@ from schemas.errors import ConfigError, CppmillError
 from schemas.printing import count
 from schemas.units import Stage
 from transforms.filters.withdrawals import COLUMNS, Withdrawals
-from transforms.records.affected import Holding, check_remembered, find_holdings, known_withdrawals
+from transforms.records.affected import AFFECTED, Holding, check_remembered, find_holdings, known_withdrawals
 from transforms.records.manifests import MANIFEST, read_intact_manifest
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -90,6 +90,8 @@ def find_affected(store: str, places: Sequence[str]) -> Iterator[Finding]:
     ]
     for holding in found:
         yield _of_version(holding)
+    known = {versions.building, *(holding.version for holding in found)}
+    yield from _of_deleted([name for name in versions.recorded if name not in known])
     exports = [place for place in places if OutputFolder(place).exists(MANIFEST)]
     for place in exports:
         manifest = read_intact_manifest(OutputFolder(place))
@@ -112,6 +114,17 @@ def _of_version(holding: Holding) -> Finding:
         detail=f"{holding.detail}{there}",
         documents=holding.documents,
     )
+
+
+def _of_deleted(names: Sequence[str]) -> Iterator[Finding]:
+    """Yield a finding about versions of which only the records of their changes are left, if there are any."""
+    if names:
+        detail = (
+            f"{count(len(names), 'version')} deleted from the store, and not in {AFFECTED}; only those made after the "
+            "last withdrawal are known to have none"
+        )
+        place = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        yield Finding(kind="version", place=place, verdict=UNKNOWN, detail=detail)
 
 
 def _of_export(place: str, source: Holding | None) -> Finding:

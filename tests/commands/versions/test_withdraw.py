@@ -146,6 +146,15 @@ def test_a_version_whose_receipt_is_lost_is_not_called_free_of_withdrawn_documen
     assert affected(withdrawn, cppmill)[0]["v000001"] == ("not known", None)
 
 
+def test_a_version_that_was_deleted_and_is_not_remembered_is_not_left_out(withdrawn, cppmill):
+    cppmill(*withdrawn.command, "--keep", "1", check=False)  # nothing else to do: exit 10
+    assert affected(withdrawn, cppmill)[0]["v000001"] == ("affected", 1)
+    (withdrawn.place / "affected.json").unlink()
+    verdicts, said = affected(withdrawn, cppmill)
+    assert verdicts == {"v000001": ("not known", None), "v000002": ("not affected", 0)}
+    assert "1 version deleted from the store, and not in affected.json" in said
+
+
 def test_an_export_does_not_pass_for_that_of_another_version(withdrawn, cppmill, tmp_path):
     export = tmp_path / "export"
     cppmill("shards", withdrawn.out("v000001"), "--out", export, "--quiet")
