@@ -115,13 +115,19 @@ class GroupedCommands(TyperGroup):
         except KeyboardInterrupt as interrupt:
             exit_interrupted(interrupt)
         except UsageError as error:
-            error.message = redacted(error.message)
-            raise
+            raise _made_safe(error) from None
         except OSError as error:  # of an argument's parser: a command handles its own
             reason = explain_unreachable(error)
             if reason is None:
                 raise
             raise UsageError(printable(redacted(reason)), ctx) from error
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - typer's private classes
+        """Read the options in front of a command; what is wrong with them is made safe as in `invoke`."""
+        try:
+            return super().make_context(*arguments, **options)
+        except UsageError as error:
+            raise _made_safe(error) from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's private classes
         """Write the commands, each with the first line of its help."""
@@ -158,11 +164,17 @@ def narrowed(app: typer.Typer, words: Sequence[str]) -> typer.Typer:
     return found if found.registered_commands or found.registered_groups else app
 
 
+def _made_safe(error: UsageError) -> UsageError:
+    """Return an error of the parser without passwords, and with escapes for what a terminal would obey."""
+    error.message = printable(redacted(error.message))
+    return error
+
+
 def _usage_failure(error: UsageError) -> Failure:
     """Return what wrong arguments are for programs: the parser's message, and the option that it is about."""
     option, message = "", error.format_message()
     if isinstance(error, NoSuchOption):
-        option = error.option_name
+        option = redacted(error.option_name)
     elif isinstance(error, BadParameter) and error.param is not None:
         name = error.param.opts[0]
         option = name if name.startswith("-") else str(error.param.metavar)

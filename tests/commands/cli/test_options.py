@@ -149,3 +149,13 @@ def test_a_password_with_white_space_is_in_no_message(cppmill, command, url):
     assert "127.0.0.1" in done.stderr
     assert "5ecret" not in done.stdout + done.stderr
     assert "pa55" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+@pytest.mark.parametrize("words", [["{}"], ["run", "{}"], ["vocab", "{}"], ["vocab", "init", "{}"]])
+@pytest.mark.parametrize("bad", ["--no\u202e", "--no\x1b]0;a\x07", "--http://me:5ecret@b/c"])
+def test_what_the_parser_refuses_is_escaped_and_without_a_password(cppmill, words, bad, json):
+    done = cppmill(*(word.format(bad) for word in words), *json, check=False)
+    said = done.stdout + done.stderr
+    assert (done.returncode, "No such option" in said) == (2, True), said
+    assert not [character for character in ("\u202e", "\x1b", "\x07", "5ecret") if character in said]
