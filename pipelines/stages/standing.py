@@ -298,7 +298,8 @@ def check_intact(session: Session) -> None:
             merged = split_receipts(counts, where=out.root).merged
         except IntegrityError as error:
             raise IntegrityError(
-                f"{error}; the tokenizer in {out.root} was built from it; restore the file, {_REBUILD}"
+                f"{error}; {out.where(built[0].path)} says that the tokenizer was built from that scan; restore what "
+                f"was there, or give the tokenizer with --tokenizer DIR, {_REBUILD}"
             ) from error
         if built[0].inputs not in ({}, merged.files):
             raise IntegrityError(
