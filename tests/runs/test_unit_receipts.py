@@ -448,7 +448,7 @@ def test_a_lost_receipt_that_a_kept_tokenizer_needs_is_named_with_what_to_do(cop
     lost.unlink()
     done = cppmill(*copied_run.command, check=False)
     assert done.returncode == 1
-    assert f"{lost}: missing; {copied_run.out}/units/tokenizer/" in done.stderr
+    assert f"{lost}: missing; {copied_run.out}/tokenizer/_unit-" in done.stderr
     assert "--rebuild-tokenizer" in done.stderr
 
 
@@ -459,7 +459,7 @@ def test_a_lost_receipt_is_missed_where_the_cache_is_gone_too(copied_run, cppmil
     lost.unlink()
     done = cppmill(*copied_run.command, check=False)
     assert done.returncode == 1
-    assert f"{lost}: missing; {copied_run.out}/units/tokenizer/" in done.stderr
+    assert f"{lost}: missing; {copied_run.out}/tokenizer/_unit-" in done.stderr
 
 
 @pytest.mark.parametrize(
