@@ -104,22 +104,27 @@ def keeps_any(session: Session) -> bool:
 def build_receipts(session: Session) -> list[UnitReceipt]:
     """Return the receipt of the build of OUT's tokenizer; none if it was copied into OUT.
 
-    Of several, those count whose build made the manifest: others were copied here from another folder.
+    Of several, those count whose build made the manifest: others were copied here from another folder, or are none.
 
     Raises:
         IntegrityError: If it is damaged, or gone though the receipt of the run names it, or, without that one, though
             it is remembered that the tokenizer was built in OUT, and no tokenizer is given: without it, nobody knows
             what the tokenizer was built from.
     """
-    try:
-        found = [session.read_unit(name, advice="") for name in session.out.receipts(Stage.BUILD)]
-        for name, reason in () if found or session.config.tokenizer is not None else _known_builds(session):
-            raise IntegrityError(f"{session.out.where(name)}: missing, and {reason}")
-    except IntegrityError as error:
-        raise IntegrityError(f"{error}; restore the file, {_REBUILD}") from error
-    manifest = (_MANIFEST, manifest_digest(session.out)) if len(found) > 1 else None
-    made = [receipt for receipt in found if manifest in {(file.path, file.sha256) for file in receipt.outputs}]
-    return made or found
+    names = session.out.receipts(Stage.BUILD)
+    found, damaged = list[UnitReceipt](), list[IntegrityError]()
+    for name in names:
+        try:
+            found.append(session.read_unit(name, advice=""))
+        except IntegrityError as error:
+            damaged.append(error)
+    manifest = manifest_digest(session.out)
+    made = [receipt for receipt in found if manifest and receipt.files.get(_MANIFEST) == manifest]
+    if damaged and not made:
+        raise IntegrityError(f"{damaged[0]}; restore the file, {_REBUILD}") from damaged[0]
+    for name, reason in () if found or session.config.tokenizer is not None else _known_builds(session):
+        raise IntegrityError(f"{session.out.where(name)}: missing, and {reason}; restore the file, {_REBUILD}")
+    return (made or found) if len(names) > 1 else found
 
 
 def _known_builds(session: Session) -> Iterator[tuple[str, str]]:

@@ -79,6 +79,9 @@ def _check_traces(run: RunUnits, options: RunOptions) -> Iterator[str]:
         found = sum(name.startswith(folder) for name in run.files)
         if found != expected:
             yield f"{run.out.where(folder)}: {found} files, and the options of the scan give {expected}"
+    for named in filter(None, (options.scan.pattern, options.scan.unit_pattern)):
+        if named not in cppmill_core.PATTERNS:
+            yield f"{run.out.where(RECEIPT)}: its options have the pattern {named!r}, which there is not"
     manifest = read_manifest(run.out)
     pattern = manifest.get("pattern")
     if pattern not in (None, token_pattern(options)):

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError, IntegrityError
+from schemas.options import RunOptions
 from schemas.units import RUN_PREFIXES, Stage, UnitReceipt, unit_receipt_path
 from tokenizer_build.compare.diff import diff_directories
 from transforms.records.receipts import RECEIPT, check_named, find_altered, find_intact_receipt, named_files
@@ -27,6 +29,7 @@ Place = tuple[str, str]
 
 _ROW = ["project", "path", "doc_id"]
 _COMPARED = ("corpus", "tokenizer", "ledger", "policy", "platform_vocab")
+_ROWS = ("documents/", "tokens/")
 
 
 class FinishedRun(NamedTuple):
@@ -42,11 +45,24 @@ class FinishedRun(NamedTuple):
 
 
 def is_same(before: FinishedRun, after: FinishedRun) -> bool:
-    """Return whether two runs made the same dataset of the same input, list and tokenizer."""
-    old, new = before.receipt, after.receipt
-    if old["configs"]["ingest"].get("withdrawn") != new["configs"]["ingest"].get("withdrawn"):
-        return False
-    return old["dataset"]["digest"] == new["dataset"]["digest"] and all(old[name] == new[name] for name in _COMPARED)
+    """Return whether two runs made the same files of rows, of the same input, options, list and tokenizer.
+
+    Options count that change nothing yet, as the next version goes on with them. So do columns that the digest of the
+    dataset has not, such as licenses.
+    """
+    return _facts(before.receipt) == _facts(after.receipt)
+
+
+def _facts(receipt: Mapping[str, Any]) -> list[Any]:
+    rows = sorted(sha256 for name, sha256 in named_files(receipt).items() if name.startswith(_ROWS))
+    return [receipt["dataset"]["digest"], made_with(receipt), rows, *(receipt[name] for name in _COMPARED)]
+
+
+def made_with(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run as its receipt would have them today: an earlier version knew fewer."""
+    with suppress(ValueError):  # of a later version
+        return RunOptions.model_validate(receipt["configs"]).to_json()
+    return dict(receipt["configs"])
 
 
 def damaged_files(run: FinishedRun) -> list[str]:

@@ -21,8 +21,9 @@ from configs.tables import STORE_FLAGS
 from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run
+from pipelines.stages.benchmarks import recorded_options
 from pipelines.stages.session import check_version_folder, locked, open_session
-from pipelines.versions.changes import FinishedRun, damaged_files, find_changes, is_same
+from pipelines.versions.changes import FinishedRun, damaged_files, find_changes, is_same, made_with
 from pipelines.versions.drift import count_parts, record_drift
 from pipelines.versions.record_checks import check_current
 from pipelines.versions.trend import record_version
@@ -233,6 +234,12 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
     """
     withdrawals = read_withdrawals(config.options.ingest.withdrawn)
     if withdrawals is not None and withdrawn_in(before.out) != withdrawals:
+        return False
+    try:
+        options = recorded_options(config.options, before.out).to_json()
+    except ConfigError:  # it was made with another benchmark
+        return False
+    if options != made_with(before.receipt):
         return False
     planned = run.plan(config.model_copy(update={"out": before.out.root}))
     shards = {unit.unit for unit in planned if unit.stage == Stage.VALIDATE}

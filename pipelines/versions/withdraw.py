@@ -46,7 +46,8 @@ def make_withdrawals(
         ConfigError: If nothing is named, or a doc_id is none.
     """
     values: Mapping[str, Sequence[str]] = {
-        "doc_ids": [doc_id.split()[0] for doc_id in doc_ids],  # as `sha256sum` prints them, with a name behind
+        # As `sha256sum` prints them: with a name behind, and a backslash in front if the name has one.
+        "doc_ids": [doc_id.split()[0].removeprefix("\\") for doc_id in doc_ids],
         "paths": paths,
         "projects": projects,
         "licenses": licenses,

@@ -107,6 +107,42 @@ def test_the_next_version_takes_filters_from_flags_and_its_vocabulary_from_the_l
     assert config.tokenizer == f"{tmp_path}/tokenizer"
 
 
+@pytest.mark.parametrize(
+    ("options", "table", "kept"),
+    [
+        (["--drop-secrets", "--drop-generated"], "ingest", {"drop_secrets": True, "drop_generated": True}),
+        (["--extensions", "h"], "ingest", {"extensions": ["h"]}),
+        (["--platform-prefix"], "tokenize", {"platform_prefix": True}),
+        (["--max-dead-fraction", "0.5"], None, {"max_dead_fraction": 0.5}),
+    ],
+)
+def test_options_that_change_no_document_today_are_those_of_the_next_version(store, cppmill, options, table, kept):
+    cppmill(*store.command, *options)
+    for name in ("v000002", "v000003"):
+        configs = read_receipt(OutputFolder(store.out(name)))["configs"]
+        assert kept.items() <= (configs if table is None else configs[table]).items()
+        assert verify(str(store.out(name))) == []
+        if name == "v000002":
+            assert cppmill(*store.command, *options, check=False).returncode == 10
+            store.change()
+            cppmill(*store.command)
+    has_prefixes = "prefix_token_ids" in pq.read_schema(next(store.out("v000003").glob("tokens/part-*"))).names
+    assert has_prefixes == ("--platform-prefix" in options)
+
+
+def test_another_license_of_the_same_document_is_a_new_version(run, cppmill, tmp_path):
+    rows, store = tmp_path / "rows.jsonl", tmp_path / "store"
+    command = ["retokenize", rows, "--store", store, "--no-drift"]
+    for license_id, options in (("MIT", ["--tokenizer", run.out / "tokenizer"]), ("GPL-3.0-only", [])):
+        rows.write_text(json.dumps({"path": "a.h", "content": "int a;\n", "license": license_id}))
+        cppmill(*command, *options, "--license-column", "license")
+        (documents,) = (store / "current/documents").glob("part-*")
+        assert pq.read_table(documents, columns=["license"])["license"].to_pylist() == [license_id]
+    assert cppmill(*command, check=False).returncode == 10
+    said = cppmill("withdraw", store, "--licenses", "GPL-3.0-only", check=False)
+    assert "v000002: 1 withdrawn document" in said.stdout + said.stderr
+
+
 def test_a_version_that_is_damaged_is_not_up_to_date(store, cppmill):
     out = store.out("v000001")
     (damaged, *_), (receipt, *_) = sorted(out.glob("tokens/part-*")), sorted(out.glob("units/documents/*"))

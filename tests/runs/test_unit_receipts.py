@@ -442,6 +442,20 @@ def test_lost_receipts_of_a_scan_are_made_again_by_what_else_says_that_it_has_ru
     assert copied_run.tree() == before
 
 
+@pytest.mark.parametrize("rebuild", [[], ["--rebuild-tokenizer"]])
+@pytest.mark.parametrize("stray", ["none", "a copy", "half", "its own, renamed"])
+def test_what_is_no_receipt_of_the_build_beside_it_does_not_stop_a_run(copied_run, cppmill, stray, rebuild):
+    (built,) = unit_receipts(copied_run.out, "tokenizer")
+    before, data = copied_run.tree(), built.read_bytes()
+    made = {"none": b"x", "half": data[: len(data) // 2]}.get(stray, data)
+    (built.parent / f"_unit-{'0' * 64}.json").write_bytes(made)
+    if stray == "its own, renamed":
+        built.unlink()
+    cppmill(*copied_run.command, *rebuild)
+    assert copied_run.tree() == before
+    assert verify(str(copied_run.out)) == []
+
+
 def test_a_lost_receipt_that_a_kept_tokenizer_needs_is_named_with_what_to_do(copied_run, cppmill):
     (copied_run.sources / "more.h").write_bytes(b"int more;\n")
     lost = unit_receipts(copied_run.out / "units", "parts")[0]

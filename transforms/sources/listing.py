@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import glob
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -77,6 +79,12 @@ _NO_SIZE = 1 << 53
 
 _GONE = (404, 410)
 """What a web server answers for what it does not have."""
+_SETTLED_SECONDS = 2
+"""How old the date of a file must be to tell it from a later one; a tag is often made of it."""
+
+_YOUNG = " young"
+"""What the version of a file has that was listed before: the next run reads it again."""
+
 _VERSION_KEYS = (
     "ETag",
     "etag",
@@ -358,7 +366,7 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
             except FileNotFoundError as error:
                 yield Input(index, relative, 0, "", Kind.FILE, os_error_reason(error)[0])
                 continue
-            version = _version(known) + (of_chain or url_identity(name))
+            version = _version(known) + _YOUNG * _is_young(known) + (of_chain or url_identity(name))
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] == "link":
             listing.links.append((index, relative))
@@ -456,6 +464,15 @@ def _hidden_folder(path: str) -> str:
     """Return the first hidden folder that a path goes through, empty if none."""
     parts = path.split("/")[:-1]
     return next(("/".join(parts[: place + 1]) for place, part in enumerate(parts) if part.startswith(".")), "")
+
+
+def _is_young(info: Mapping[str, object]) -> bool:
+    """Return whether a file of a web server may change still without another date, which says whole seconds."""
+    try:
+        date = parsedate_to_datetime(str(info["Last-Modified"])).timestamp()
+    except (KeyError, ValueError):
+        return False
+    return time.time() - date < _SETTLED_SECONDS
 
 
 def _version(info: dict[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import os
 import random
 import shutil
 import socket
@@ -239,6 +240,24 @@ def test_a_password_goes_to_its_server_and_not_where_that_redirects(run, folder,
         assert made(run, url, tmp_path / "web") == expected
     assert set(Redirecting.signed_in) == {True}
     assert set(Watched.signed_in) == {False}
+
+
+def test_a_file_that_changes_in_the_second_of_its_date_is_read_again(run, tmp_path, monkeypatch):
+    file = tmp_path / "served" / "a.cpp"
+    file.parent.mkdir()
+    digests = []
+    with served(Quiet, file.parent) as place:
+        for content, seconds_later in (("int a;", 0.5), ("int b;", 60), ("int b;", 90)):
+            file.write_text(content)
+            os.utime(file, (1_800_000_000, 1_800_000_000))
+            monkeypatch.setattr("transforms.sources.listing.time.time", lambda age=seconds_later: 1_800_000_000 + age)
+            digests.append(made(run, f"{place}/", tmp_path / "out")[0])
+        tokenizer = run.out / "tokenizer"
+        assert {unit.action for unit in cppmill.plan(f"{place}/", out=tmp_path / "out", tokenizer=tokenizer)} == {
+            "skip"
+        }
+        fresh = made(run, f"{place}/", tmp_path / "fresh")[0]
+    assert digests[0] != digests[1] == digests[2] == fresh
 
 
 class Personal(Quiet):

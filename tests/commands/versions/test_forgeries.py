@@ -276,6 +276,7 @@ OF_THIS_VERSION = {
     "no decisions": (without("tokenizer/decisions.txt"), "tokenizer/decisions.txt: the build did not make it"),
     "a column that may have nulls": (with_nulls, "is missing, or may have nulls"),
     "an option of the build": (options(build={"min_hits": 11}), "is the vocabulary of this installation"),
+    "a pattern that there is not": (options(scan={"pattern": "nonsense"}), "'nonsense', which there is not"),
     "an option that there is not": (options(ingest={"note": 1}), "Extra inputs are not permitted"),
     "extensions": (options(ingest={"extensions": ["cpp"]}), "an extension that the options do not accept"),
     "an extension in upper case": (
