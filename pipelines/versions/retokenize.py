@@ -121,7 +121,7 @@ def retokenize(request: Request, reporter: Reporter) -> Retokenization:
         IntegrityError: If it is not known which version counts.
     """
     try:
-        config = _load(request)
+        config = _load_asked(request)
     except ConfigError as error:
         _leave_word(str(request.flags.get("--store")), FAILED, error)
         raise
@@ -324,6 +324,24 @@ def _load(request: Request, base: Layer | None = None) -> RunConfig:
         base=base,
         options=request.options,
     )
+
+
+def _load_asked(request: Request) -> RunConfig:
+    """Return what is asked for; what cannot be used alone may be with the options of the current version.
+
+    Raises:
+        ConfigError: If it cannot be used with them either.
+    """
+    try:
+        return _load(request)
+    except ConfigError as error:
+        with suppress(CppmillError, OSError, KeyError):
+            versions = Versions(str(request.flags["--store"]))
+            if versions.current is not None:
+                out, is_given = versions.out(versions.current), request.flags.get("--tokenizer") is not None
+                configs = read_receipt(out)["configs"]
+                return _load(request, receipt_layer(configs, origin=out.where(RECEIPT), with_tokenizer=not is_given))
+        raise error from None
 
 
 def _finished(versions: Versions, name: str) -> FinishedRun:

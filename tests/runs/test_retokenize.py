@@ -130,6 +130,16 @@ def test_options_that_change_no_document_today_are_those_of_the_next_version(sto
     assert has_prefixes == ("--platform-prefix" in options)
 
 
+def test_an_option_that_needs_another_one_finds_it_in_the_version_before(store, cppmill):
+    form = ["--platform-prefix-form", "categories"]
+    done = cppmill(*store.command, *form, check=False)
+    assert (done.returncode, "set platform_prefix = true" in done.stderr) == (2, True)
+    cppmill(*store.command, "--platform-prefix")
+    cppmill(*store.command, *form)
+    tokenize = read_receipt(OutputFolder(store.out("v000003")))["configs"]["tokenize"]
+    assert (tokenize["platform_prefix"], tokenize["platform_prefix_form"]) == (True, "categories")
+
+
 def test_another_license_of_the_same_document_is_a_new_version(run, cppmill, tmp_path):
     rows, store = tmp_path / "rows.jsonl", tmp_path / "store"
     command = ["retokenize", rows, "--store", store, "--no-drift"]
