@@ -122,8 +122,11 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
     made = [receipt for receipt in found if manifest and receipt.files.get(_MANIFEST) == manifest]
     if damaged and not made:
         raise IntegrityError(f"{damaged[0]}; restore the file, {_REBUILD}") from damaged[0]
-    for name, reason in () if found or session.config.tokenizer is not None else _known_builds(session):
-        raise IntegrityError(f"{session.out.where(name)}: missing, and {reason}; restore the file, {_REBUILD}")
+    try:
+        for name, reason in () if found or session.config.tokenizer is not None else _known_builds(session):
+            raise IntegrityError(f"{session.out.where(name)}: missing, and {reason}")
+    except IntegrityError as error:
+        raise IntegrityError(f"{error}; restore the file, {_REBUILD}") from error
     return (made or found) if len(names) > 1 else found
 
 
