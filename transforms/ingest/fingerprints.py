@@ -38,6 +38,7 @@ from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
 from transforms.sources.files import count_changed, file_clock
 from transforms.sources.license_files import LICENSE_FILES
+from transforms.sources.listing import UNPROVEN
 from transforms.sources.readers import read_batches
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import fixed_row_groups
@@ -270,10 +271,12 @@ def _count(rows: pa.RecordBatch, reasons: Iterable[Dead]) -> int:
 
 
 def _count_changed(unit: Unit, began: int) -> int:
-    """Return how many files that were read for a unit, from a moment on, are not what was listed."""
+    """Return how many files that were read for a unit, from a moment on, are not what was listed, or may not be."""
     payload = unit.payload
     read = [(path, num_bytes, version) for path, num_bytes, version, reason in payload["inputs"] if not reason]
-    return count_changed(payload["root"], [*read, *payload.get(LICENSE_FILES, ())], began)
+    read += payload.get(LICENSE_FILES, ())
+    unproven = sum(1 for _, _, version in read if version.endswith(UNPROVEN))
+    return count_changed(payload["root"], read, began) + unproven
 
 
 def write_fingerprints(

@@ -82,8 +82,8 @@ _GONE = (404, 410)
 _SETTLED_SECONDS = 2
 """How old the date of a file must be to tell it from a later one; a tag is often made of it."""
 
-_YOUNG = " young"
-"""What the version of a file has that was listed before: the next run reads it again."""
+UNPROVEN = " unproven"
+"""How the version of a file ends that does not tell it from a later one: the next run reads it again."""
 
 _VERSION_KEYS = (
     "ETag",
@@ -366,7 +366,7 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
             except FileNotFoundError as error:
                 yield Input(index, relative, 0, "", Kind.FILE, os_error_reason(error)[0])
                 continue
-            version = _version(known) + _YOUNG * _is_young(known) + (of_chain or url_identity(name))
+            version = _version(known) + (of_chain or url_identity(name)) + UNPROVEN * _may_change_unseen(known)
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] == "link":
             listing.links.append((index, relative))
@@ -466,16 +466,23 @@ def _hidden_folder(path: str) -> str:
     return next(("/".join(parts[: place + 1]) for place, part in enumerate(parts) if part.startswith(".")), "")
 
 
-def _is_young(info: Mapping[str, object]) -> bool:
-    """Return whether a file of a web server may change still without another date, which says whole seconds."""
+def _may_change_unseen(info: Mapping[str, object]) -> bool:
+    """Return whether a file may become another one of the same size and version.
+
+    It may if it has no version, and if a web server says whole seconds, of which this is still the one.
+    """
+    if not _version(info):
+        return True
     try:
         date = parsedate_to_datetime(str(info["Last-Modified"])).timestamp()
-    except (KeyError, ValueError):
+    except KeyError:
         return False
+    except (ValueError, OverflowError):
+        return True  # what is no date shows nothing
     return time.time() - date < _SETTLED_SECONDS
 
 
-def _version(info: dict[str, object]) -> str:
+def _version(info: Mapping[str, object]) -> str:
     return next((str(info[key]) for key in _VERSION_KEYS if info.get(key) is not None), "")
 
 

@@ -55,6 +55,7 @@ def folder(run, tmp_path):
         shutil.copytree(run.sources / "numpy", made / name, ignore=shutil.ignore_patterns("*[a-m].h", "*api*"))
     with tarfile.open(made.parent / "numpy.tar", "w") as archive:
         archive.add(made, "numpy")
+    os.utime(made.parent / "numpy.tar", (1_700_000_000, 1_700_000_000))
     return made
 
 
@@ -242,35 +243,49 @@ def test_a_password_goes_to_its_server_and_not_where_that_redirects(run, folder,
     assert set(Watched.signed_in) == {False}
 
 
-def test_a_file_that_changes_in_the_second_of_its_date_is_read_again(run, tmp_path, monkeypatch):
-    file = tmp_path / "served" / "a.cpp"
+class Undated(Quiet):
+    """Says of no file when it was written."""
+
+    def send_header(self, keyword, value):
+        if keyword != "Last-Modified":
+            super().send_header(keyword, value)
+
+
+class Farthest(Quiet):
+    """Says that each file is of a year that there is not."""
+
+    def send_header(self, keyword, value):
+        super().send_header(keyword, value.replace("2027", "99999999999") if keyword == "Last-Modified" else value)
+
+
+@pytest.mark.parametrize(
+    ("server", "ages"), [(Quiet, (0.5, 60, 90)), (Quiet, (0.5, 1.5, 60)), (Undated, (60, 70, 80)), (Farthest, (1,))]
+)
+def test_a_file_that_changes_without_another_date_is_read_again(run, tmp_path, monkeypatch, server, ages):
+    file, written = tmp_path / "served" / "a.cpp", 1_800_000_000
     file.parent.mkdir()
     digests = []
-    with served(Quiet, file.parent) as place:
-        for content, seconds_later in (("int a;", 0.5), ("int b;", 60), ("int b;", 90)):
+    with served(server, file.parent) as place:
+        for content, age in zip(("int a;", "int b;", "int b;"), ages, strict=False):
             file.write_text(content)
-            os.utime(file, (1_800_000_000, 1_800_000_000))
-            monkeypatch.setattr("transforms.sources.listing.time.time", lambda age=seconds_later: 1_800_000_000 + age)
+            os.utime(file, (written, written))
+            monkeypatch.setattr("transforms.sources.listing.time.time", lambda age=age: written + age)
             digests.append(made(run, f"{place}/", tmp_path / "out")[0])
-        tokenizer = run.out / "tokenizer"
-        assert {unit.action for unit in cppmill.plan(f"{place}/", out=tmp_path / "out", tokenizer=tokenizer)} == {
-            "skip"
-        }
+        planned = cppmill.plan(f"{place}/", out=tmp_path / "out", tokenizer=run.out / "tokenizer")
         fresh = made(run, f"{place}/", tmp_path / "fresh")[0]
-    assert digests[0] != digests[1] == digests[2] == fresh
+    assert digests[-1] == fresh
+    assert digests[1:] == digests[1:2] * (len(ages) - 1)
+    assert (digests[0] == fresh) == (server is Farthest)
+    assert {unit.action for unit in planned} == ({"skip"} if server is Quiet else {"run"})
 
 
 class Personal(Quiet):
-    """Sends each user another folder, and says of no file when it was written."""
+    """Sends each user another folder."""
 
     def send_head(self):
         user = base64.b64decode(self.headers["Authorization"].split()[1]).decode().partition(":")[0]
         self.path = f"/{user}{self.path}"
         return super().send_head()
-
-    def send_header(self, keyword, value):
-        if keyword != "Last-Modified":
-            super().send_header(keyword, value)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library, about how one signs in
@@ -279,6 +294,7 @@ def test_another_user_of_a_url_is_another_source_and_another_password_is_not(run
     for user in ("me", "you"):
         (tmp_path / user).mkdir()
         pack_tar(tmp_path / user / "p.tar", {"x.cpp": f"int {user:_<9};".encode()})
+        os.utime(tmp_path / user / "p.tar", (1_700_000_000, 1_700_000_000))
     digests = []
     with served(Personal, tmp_path) as place:
         for account in ("me:1", "me:2", "you:1"):
