@@ -30,13 +30,17 @@ def check_parent(path: Path, *, option: str) -> None:
     check_unlisted(path, option=option)
 
 
-def check_unlisted(path: Path, *, option: str) -> None:
+def check_unlisted(path: Path | str, *, option: str) -> None:
     """Check that a file or folder is in none whose record lists all files, and in no store of versions.
+
+    Args:
+        path: The file or folder; of a URL nothing is asked.
+        option: The option that named it, for the message.
 
     Raises:
         ConfigError: Naming the record or the store.
     """
-    for parent in Path(os.path.realpath(path)).parents:
+    for parent in () if is_remote(str(path)) else Path(os.path.realpath(path)).parents:
         record = next(filter(_is_record, (parent / name for name in _RECORDS)), None)
         if record is not None:
             raise ConfigError(f"{option} {path}: {record} lists every file there; name another folder")

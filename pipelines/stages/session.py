@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -32,7 +32,6 @@ from pipelines.stages.vocabulary import local_vocabulary
 from schemas.digests import parse_json, sha256_json, with_digest
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
-from schemas.options import RunOptions
 from schemas.places import is_remote
 from schemas.resources import check_limits
 from schemas.units import (
@@ -48,7 +47,7 @@ from schemas.units import (
 )
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
 from transforms.records.manifests import MANIFEST
-from transforms.records.receipts import RECEIPT, find_receipt
+from transforms.records.receipts import RECEIPT, find_options, find_receipt
 from transforms.records.recorded import find_whole_receipt, recorded_files, restore_build_receipt, set_aside_receipt
 from transforms.records.versions import Versions, store_of
 from transforms.scan.kinds import MERGED_FOLDERS
@@ -250,11 +249,8 @@ class Session(Generic[Config]):
 
     def options_of_record(self) -> dict[str, dict[str, Any]]:
         """Return the options of each stage that the record of the run has; empty without a record."""
-        record, options = find_whole_receipt(self.out), dict[str, dict[str, Any]]()
-        if record is not None:
-            with suppress(ValueError):  # of a later version
-                options = RunOptions.model_validate(record["configs"]).to_json()
-        return options
+        record = find_whole_receipt(self.out)
+        return (record and find_options(record)) or {}
 
     def has_run(self, unit: Unit) -> bool:
         """Return whether a unit has run here, by the record of the run or by what `remember` wrote."""
@@ -426,9 +422,8 @@ def check_apart(out: OutputFolder) -> None:
     Raises:
         ConfigError: Naming the store, or the record of what is in the folder.
     """
-    if not is_remote(out.root):
-        check_unlisted(Path(out.root), option="--out")
-    elif (store := store_of(out.root)) is not None and Versions(store).current is not None:
+    check_unlisted(out.root, option="--out")
+    if is_remote(out.root) and (store := store_of(out.root)) is not None and Versions(store).current is not None:
         raise ConfigError(f"--out {out.root}: {store} is a store of versions; name another folder")
 
 

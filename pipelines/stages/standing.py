@@ -111,9 +111,8 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
             it is remembered that the tokenizer was built in OUT, and no tokenizer is given: without it, nobody knows
             what the tokenizer was built from.
     """
-    names = session.out.receipts(Stage.BUILD)
     found, damaged = list[UnitReceipt](), list[IntegrityError]()
-    for name in names:
+    for name in session.out.receipts(Stage.BUILD):
         try:
             found.append(session.read_unit(name, advice=""))
         except IntegrityError as error:
@@ -127,7 +126,7 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
             raise IntegrityError(f"{session.out.where(name)}: missing, and {reason}")
     except IntegrityError as error:
         raise IntegrityError(f"{error}; restore the file, {_REBUILD}") from error
-    return (made or found) if len(names) > 1 else found
+    return made or found
 
 
 def _known_builds(session: Session) -> Iterator[tuple[str, str]]:

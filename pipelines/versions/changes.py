@@ -8,16 +8,21 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError, IntegrityError
-from schemas.options import RunOptions
 from schemas.units import RUN_PREFIXES, Stage, UnitReceipt, unit_receipt_path
 from tokenizer_build.compare.diff import diff_directories
-from transforms.records.receipts import RECEIPT, check_named, find_altered, find_intact_receipt, named_files
+from transforms.records.receipts import (
+    RECEIPT,
+    check_named,
+    find_altered,
+    find_intact_receipt,
+    find_options,
+    named_files,
+)
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 
@@ -59,10 +64,8 @@ def _facts(receipt: Mapping[str, Any]) -> list[Any]:
 
 
 def made_with(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a run as its receipt would have them today: an earlier version knew fewer."""
-    with suppress(ValueError):  # of a later version
-        return RunOptions.model_validate(receipt["configs"]).to_json()
-    return dict(receipt["configs"])
+    """Return the options of a run as its receipt would have them today, or as it has them."""
+    return find_options(receipt) or dict(receipt["configs"])
 
 
 def damaged_files(run: FinishedRun) -> list[str]:

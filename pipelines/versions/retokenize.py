@@ -36,7 +36,6 @@ from schemas.errors import (
     LockedError,
     NothingKeptError,
 )
-from schemas.places import is_remote
 from schemas.printing import count
 from schemas.study_options import DriftOptions
 from schemas.units import Stage
@@ -126,8 +125,7 @@ def retokenize(request: Request, reporter: Reporter) -> Retokenization:
         _leave_word(str(request.flags.get("--store")), FAILED, error)
         raise
     versions = Versions(config.out)
-    if not is_remote(versions.folder.root):
-        check_unlisted(Path(versions.folder.root), option="--store")
+    check_unlisted(versions.folder.root, option="--store")
     versions.check_place()
     try:
         with locked(versions.folder):
@@ -232,12 +230,9 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
         config: The configuration, with the tokenizer to use.
         before: The finished run.
     """
-    withdrawals = read_withdrawals(config.options.ingest.withdrawn)
-    if withdrawals is not None and withdrawn_in(before.out) != withdrawals:
-        return False
     try:
         options = recorded_options(config.options, before.out).to_json()
-    except ConfigError:  # it was made with another benchmark
+    except ConfigError:  # it was made with another benchmark or list
         return False
     if options != made_with(before.receipt):
         return False

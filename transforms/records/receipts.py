@@ -168,6 +168,17 @@ def find_receipt(out: OutputFolder, *, advice: str = _MADE_AGAIN) -> dict[str, A
     return receipt
 
 
+def find_options(receipt: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options of a run as its receipt would have them today, as earlier versions knew fewer.
+
+    None if the installed version does not know them: they are of a later one.
+    """
+    try:
+        return RunOptions.model_validate(receipt["configs"]).to_json()
+    except ValueError:
+        return None
+
+
 def _check_paths(receipt: Mapping[str, Any]) -> None:
     """Check that a receipt names files as a run does.
 

@@ -366,7 +366,7 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
             except FileNotFoundError as error:
                 yield Input(index, relative, 0, "", Kind.FILE, os_error_reason(error)[0])
                 continue
-            version = _version(known) + (of_chain or url_identity(name)) + UNPROVEN * _may_change_unseen(known)
+            version = _version(known, of_chain or (url_identity(name) if is_web(name) else ""))
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] == "link":
             listing.links.append((index, relative))
@@ -466,13 +466,16 @@ def _hidden_folder(path: str) -> str:
     return next(("/".join(parts[: place + 1]) for place, part in enumerate(parts) if part.startswith(".")), "")
 
 
-def _may_change_unseen(info: Mapping[str, object]) -> bool:
-    """Return whether a file may become another one of the same size and version.
+def _version(info: Mapping[str, object], identity: str) -> str:
+    """Return what a store says that tells a file from a later one of its size, and what the URL adds to it.
 
-    It may if it has no version, and if a web server says whole seconds, of which this is still the one.
+    Nothing may tell them: no version is said, or a web server says whole seconds, of which this is still the one.
     """
-    if not _version(info):
-        return True
+    found = next((str(info[key]) for key in _VERSION_KEYS if info.get(key) is not None), "")
+    return found + identity + UNPROVEN * (not found or _is_young(info))
+
+
+def _is_young(info: Mapping[str, object]) -> bool:
     try:
         date = parsedate_to_datetime(str(info["Last-Modified"])).timestamp()
     except KeyError:
@@ -480,10 +483,6 @@ def _may_change_unseen(info: Mapping[str, object]) -> bool:
     except (ValueError, OverflowError):
         return True  # what is no date shows nothing
     return time.time() - date < _SETTLED_SECONDS
-
-
-def _version(info: Mapping[str, object]) -> str:
-    return next((str(info[key]) for key in _VERSION_KEYS if info.get(key) is not None), "")
 
 
 def _log(listing: Listing) -> None:
