@@ -29,7 +29,7 @@ class GoogleStore(LocalStore):
         with 404. Google's store does not.
         """
         self._processes.freeze(self._process)
-        while not all(_has_attributes(file) for file in self._objects.glob("*/**/*") if file.is_file()):
+        while not all(_has_attributes(file) for file in self.objects.glob("*/**/*") if file.is_file()):
             self._processes.thaw(self._process)
             self._processes.freeze(self._process)
         super().kill()
@@ -44,7 +44,7 @@ class GoogleStore(LocalStore):
 
     def _start_program(self) -> Started:
         command = [str(engine_path("gcs")), "-scheme", "http", "-host", "127.0.0.1", "-port", str(self._port)]
-        command += ["-backend", "filesystem", "-filesystem-root", str(self._objects)]
+        command += ["-backend", "filesystem", "-filesystem-root", str(self.objects)]
         command += ["-external-url", self.endpoint, "-public-host", f"127.0.0.1:{self._port}", "-log-level", "warn"]
         return self._processes.start(_NAME, command)
 

@@ -29,4 +29,4 @@ class ObjectStore(LocalStore):
         keys = {"ROOT_ACCESS_KEY": _ACCESS_KEY, "ROOT_SECRET_KEY": _SECRET_KEY}
         command = [str(engine_path("versitygw")), "--port", f"127.0.0.1:{self._port}", "--region", _REGION]
         command += ["--keep-alive", "--quiet"]  # S3 keeps connections, too; a log of requests is not read
-        return self._processes.start(_NAME, [*command, "posix", str(self._objects)], keys)
+        return self._processes.start(_NAME, [*command, "posix", str(self.objects)], keys)

@@ -16,6 +16,7 @@ class LocalStore(Service, ABC):
         endpoint: Its URL.
         endpoint_variable: The variable of the environment in which clients find it.
         environment: What clients find it by.
+        objects: The folder of its buckets.
     """
 
     scheme: str
@@ -31,8 +32,8 @@ class LocalStore(Service, ABC):
             ConfigError: If its program has not been fetched, or does not come up.
         """
         super().__init__(directory)
-        self._objects = self._processes.directory / "objects"
-        self._objects.mkdir(exist_ok=True)
+        self.objects = self._processes.directory / "objects"
+        self.objects.mkdir(exist_ok=True)
         [self._port] = free_ports(1)
         self.endpoint = f"http://127.0.0.1:{self._port}"
         self.environment = {self.endpoint_variable: self.endpoint, **self._clients_environment()}
@@ -40,7 +41,7 @@ class LocalStore(Service, ABC):
 
     def create_bucket(self, name: str) -> None:
         """Make an empty bucket; a folder is one to this store."""
-        (self._objects / name).mkdir()
+        (self.objects / name).mkdir()
 
     def kill(self) -> None:
         """End the store as a crash would; what was stored stays."""

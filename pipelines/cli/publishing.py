@@ -36,13 +36,14 @@ def sign(
       cppmill sign llvm --key ~/.ssh/id_ed25519
     """
     with command_session(Output(), advice="nothing was changed"):
-        from transforms.records.receipts import read_receipt
+        from transforms.records.receipts import unchanged_receipt
         from transforms.records.signatures import sign as sign_receipt
         from transforms.storage.folder import OutputFolder
 
         out = OutputFolder(run)
-        read_receipt(out)
-        _check_verified(run, None)
+        with unchanged_receipt(out) as check_unchanged:
+            _check_verified(run, None)
+            check_unchanged()
         typer.echo(sign_receipt(out, key))
 
 
@@ -77,10 +78,10 @@ def push(
         from pipelines.publish.hub import Repository, endpoint, push
         from transforms.records.croissant import Publication
 
-        _check_verified(run, signed_by)
         url = f"{endpoint()}/datasets/{name}"
         publication = Publication(name=name.rpartition("/")[2], url=url, creator=creator, date=date)
-        for line in push(run, Repository(name=name, revision=revision, private=private), publication):
+        repository = Repository(name=name, revision=revision, private=private)
+        for line in push(run, repository, publication, verify=lambda: _check_verified(run, signed_by)):
             typer.echo(line)
 
 

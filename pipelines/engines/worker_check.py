@@ -10,8 +10,9 @@ import hashlib
 import json
 import platform
 import sys
+import uuid
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from schemas.files import write_file
 from schemas.units import Unit
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from transforms.storage.scratch import temporary_folder
+from transforms.storage.urls import forget_archives
 from transforms.units.flow import FlatMap, Flow
 
 _PATTERN = "cpp-words-1"
@@ -109,10 +111,19 @@ def check_workers(launcher_version: str = cppmill_core.__version__) -> Flow:
     Steps that follow are run in the same process by every engine, as nothing is shuffled in between. Not done where a
     worker is set up: an error there leaves a Python worker waiting for ever, and with it Spark (Beam issue 31571).
     """
-    return (FlatMap(name="CheckWorker", function=partial(_check, launcher_version=launcher_version), gives=Unit),)
+    check = partial(_check, launcher_version=launcher_version, flow=uuid.uuid4().hex)
+    return (FlatMap(name="CheckWorker", function=check, gives=Unit),)
 
 
-def _check(unit: Unit, launcher_version: str) -> Iterator[Unit]:
-    """Check the process and yield the unit."""
+def _check(unit: Unit, launcher_version: str, flow: str) -> Iterator[Unit]:
+    """Check the process and yield the unit; an archive that another flow opened here may have changed since."""
     check_worker(launcher_version)
+    _forget_archives_before(flow)
     yield unit
+
+
+@lru_cache(maxsize=1)
+def _forget_archives_before(flow: str) -> None:
+    """Forget the archives of earlier flows, once."""
+    del flow
+    forget_archives()

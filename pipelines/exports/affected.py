@@ -22,7 +22,14 @@ from schemas.errors import ConfigError, CppmillError
 from schemas.printing import count
 from schemas.units import Stage
 from transforms.filters.withdrawals import COLUMNS, Withdrawals
-from transforms.records.affected import AFFECTED, Holding, check_remembered, find_holdings, known_withdrawals
+from transforms.records.affected import (
+    AFFECTED,
+    Holding,
+    check_remembered,
+    find_holdings,
+    known_withdrawals,
+    listed_rows,
+)
 from transforms.records.manifests import MANIFEST, read_intact_manifest
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -171,9 +178,16 @@ def _of_checkpoint(
 
 
 def _consumed(rows: TracedRows, order: Order, withdrawals: Withdrawals) -> int:
-    """Return how many different withdrawn documents a training consumed."""
+    """Return how many different withdrawn documents a training consumed.
+
+    Sequences know documents by their bytes. So of copies that a run kept, each counts as withdrawn if one is.
+    """
+    records = trace(rows, order, step=None, epoch=None, until=True, rank=None)
+    if rows.manifest is not None:
+        listed = {row["doc_id"] for row in listed_rows(rows.run, rows.receipt, withdrawals)}
+        return len(listed & {record["doc_id"] for record in records})
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for record in trace(rows, order, step=None, epoch=None, until=True, rank=None):
+    for record in records:
         document = {name: record[name] for name in COLUMNS}
         found[tuple(document.values())] = document
     schema = pa.schema([(name, pa.string()) for name in COLUMNS])

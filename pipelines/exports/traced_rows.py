@@ -21,6 +21,7 @@ from transforms.exports.sequences.segments import Encoding
 from transforms.exports.sequences.spans import DocumentSpan, SequenceSpans
 from transforms.records.manifests import MANIFEST, read_intact_manifest
 from transforms.records.receipts import read_receipt
+from transforms.records.record import reads_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.documents import RunDocuments
 from transforms.tokens.shards import open_shard
@@ -56,6 +57,11 @@ class TracedRows:
         self._documents = RunDocuments(source, self.receipt)
         self._spans = self._open_spans(source)
         self._inputs: dict[str, list[str]] = {}
+
+    @property
+    def run(self) -> OutputFolder:
+        """The run that the documents are of."""
+        return self._documents.out
 
     @property
     def lacks_licenses(self) -> bool:
@@ -116,7 +122,8 @@ class TracedRows:
             return None
         policy = TokenizeOptions.model_validate(self.receipt["configs"]["tokenize"])
         settings = TokenizeSettings(out=source, tokenizer_digest=self.receipt["tokenizer"]["digest"], options=policy)
-        options = SequenceOptions.model_validate(self.manifest["options"])
+        with reads_record(self.out.where(MANIFEST), kind="manifest", advice="export again"):
+            options = SequenceOptions.model_validate(self.manifest["options"])
         return SequenceSpans(self._documents, options, Encoding(open_tokenizer(settings), policy))
 
     def _inputs_of(self, name: str) -> list[str]:

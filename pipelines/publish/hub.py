@@ -31,7 +31,7 @@ from schemas.logs import module_logger
 from transforms.records.checks.published import published_files
 from transforms.records.croissant import Publication
 from transforms.records.in_toto import BUILDER
-from transforms.records.receipts import RECEIPT, SIGNATURE, read_receipt
+from transforms.records.receipts import RECEIPT, SIGNATURE, read_receipt, unchanged_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
 from transforms.storage.scratch import temporary_folder
@@ -93,32 +93,42 @@ def endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", ENDPOINT).rstrip("/")
 
 
-def push(run: str, repository: Repository, publication: Publication) -> Iterator[str]:
-    """Push a run that was verified, and yield lines about it.
+def push(run: str, repository: Repository, publication: Publication, verify: Callable[[], object]) -> Iterator[str]:
+    """Push a run, and yield lines about it.
 
     Args:
         run: The run's folder, or its URL.
         repository: Where to.
         publication: What the card says besides the receipt.
+        verify: Verifies the run; nothing is published if it raises.
 
     Raises:
         ConfigError: If the name is none, or the Hub refuses token or name.
-        IntegrityError: If a file is not what the receipt says.
+        IntegrityError: If a file is not what the receipt says, or another run writes there meanwhile.
         StoreError: If the Hub fails after all attempts.
     """
     out = OutputFolder(run)
+    with unchanged_receipt(out) as check_unchanged:
+        verify()
+        yield _push(out, repository, publication, check_unchanged)
+
+
+def _push(
+    out: OutputFolder, repository: Repository, publication: Publication, check_unchanged: Callable[[], None]
+) -> str:
     receipt = read_receipt(out)
     disable_progress_bars()
     api = HfApi(endpoint=endpoint(), token=os.environ.get("HF_TOKEN") or False)
     with temporary_folder() as folder:
         described = Path(folder) / "card"
-        list(write_provenance(run, described, publication, builder=BUILDER))
+        list(write_provenance(out.root, described, publication, builder=BUILDER))
         files = [*run_files(out, receipt), *_card_files(described)]
+        check_unchanged()
         _persist(lambda: _prepare(api, repository), repository)
         new = set[str]()
         _persist(lambda: _send(api, repository, files, new), repository)
     where = f"{endpoint()}/datasets/{repository.name}/tree/{repository.revision}"
-    yield f"{where}: {len(files):,} files, {len(new):,} of them new or changed, receipt {receipt['digest']}"
+    return f"{where}: {len(files):,} files, {len(new):,} of them new or changed, receipt {receipt['digest']}"
 
 
 def run_files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[File]:

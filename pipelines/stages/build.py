@@ -246,9 +246,27 @@ def is_installed(session: Session, place: Path | str) -> bool:
 
 
 def _has_files(session: Session, source: Path, names: Sequence[str]) -> bool:
-    same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
-    added = {f"tokenizer/{name}" for name in LOCKS if name not in names}  # by a run that found the release elsewhere
-    return same and set(session.out.files("tokenizer")) - added == {f"tokenizer/{name}" for name in names}
+    return _is_same(session, source, names) and not _other_files(session, names)
+
+
+def _is_same(session: Session, source: Path, names: Sequence[str]) -> bool:
+    """Return whether OUT's tokenizer has files of a tokenizer directory; `source` may be that folder itself."""
+    return all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
+
+
+def _other_files(session: Session, names: Sequence[str]) -> list[str]:
+    """Return what is beside these files in OUT's tokenizer, but for the locks of a run that found a release."""
+    return sorted(set(session.out.files("tokenizer")) - {f"tokenizer/{name}" for name in (*names, *LOCKS)})
+
+
+def _remove_others(session: Session, names: Sequence[str]) -> None:
+    """Remove what is beside these files of OUT's tokenizer, such as the receipt of its build."""
+    others = _other_files(session, names)
+    if others:
+        session.withdraw_receipt()
+        session.forget(Stage.BUILD)
+    for name in others:
+        session.out.remove(name)
 
 
 def _install(session: Session, source: Path) -> bool:
@@ -256,7 +274,8 @@ def _install(session: Session, source: Path) -> bool:
     from tokenizer_build.own import split_files  # what trains comes with it
 
     names, others = split_files(source)
-    if _has_files(session, source, names):
+    if _is_same(session, source, names):
+        _remove_others(session, names)
         return False
     if others:
         session.reporter.note(f"not copied, as it is no part of the tokenizer: {', '.join(map(one_line, others))}")
@@ -407,6 +426,8 @@ def _publish(session: Session, staged: Path, receipt: UnitReceipt | None = None)
     """Move a finished tokenizer into OUT: the run's receipt goes first, the manifest comes last.
 
     So a manifest without a receipt of the build is that of a tokenizer that was copied, not of a build that was killed.
+    Files that the old tokenizer has too are replaced, not removed: its vocabulary may be the one that this was asked
+    to be built with, and its lock the only one.
     """
     files = sorted((path for path in staged.iterdir()), key=lambda path: (path.name == MANIFEST, path.name))
     if not files or files[-1].name != MANIFEST:
@@ -415,7 +436,8 @@ def _publish(session: Session, staged: Path, receipt: UnitReceipt | None = None)
     session.withdraw_receipt()
     session.forget(Stage.BUILD)
     session.out.remove(f"tokenizer/{MANIFEST}")
-    for name in list(session.out.files("tokenizer")):
+    kept = {f"tokenizer/{path.name}" for path in files}
+    for name in sorted(set(session.out.files("tokenizer")) - kept):
         session.out.remove(name)
     for path in files[:-1]:
         session.out.adopt(f"tokenizer/{path.name}", path, rows=0)

@@ -21,6 +21,7 @@ from pipelines.stages.platforms import read_platforms
 from schemas.errors import ConfigError, ResourceError
 from schemas.places import is_remote
 from schemas.resources import explain_refusal
+from schemas.units import RECEIPT_FOLDERS, Stage, is_unit_receipt
 from transforms.records.versions import follow_current
 from transforms.sources.listing import check_source
 from transforms.storage.folder import OutputFolder
@@ -28,6 +29,9 @@ from transforms.storage.scratch import temporary_folder
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
+
+_BUILT = ("decisions.parquet", "vocab.tsv")
+"""What every build writes, and what is not found in the directory of another program."""
 
 _WHOLE = (
     "texts are neither truncated nor padded, as its file tells tokenizers to: "
@@ -84,6 +88,21 @@ def open_given(place: Path | str) -> Iterator[Path]:
         yield opened
 
 
+def check_foreign(source: Path) -> None:
+    """Check that what is taken for another program's is no tokenizer directory of ours that lost its manifest.
+
+    Raises:
+        ConfigError: Naming a file in it that only a build writes.
+    """
+    is_folder = source.is_dir() and not (source / MANIFEST).is_file()
+    for path in sorted(source.iterdir()) if is_folder else ():
+        if path.name in _BUILT or is_unit_receipt(f"{RECEIPT_FOLDERS[Stage.BUILD]}/{path.name}", Stage.BUILD):
+            raise ConfigError(
+                f"{source}: {MANIFEST} is missing, and {path.name} says that cppmill built it; restore the directory "
+                f"or build again, or give the path of its {TOKENIZER} to take that as the tokenizer of another program"
+            )
+
+
 def resolve_source(source: Path) -> Path:
     """Return the folder of a fetched tokenizer if `source` is a short name and nothing here has that name.
 
@@ -109,10 +128,11 @@ def write_adopted(
         What to print, a few lines.
 
     Raises:
-        ConfigError: If the source is not what is taken, or loses text.
+        ConfigError: If the source is not what is taken, is one of ours that lost its manifest, or loses text.
     """
     from cppmill_core.adoption import find_source, write_directory  # few runs take the tokenizer of another program
 
+    check_foreign(source)
     try:
         found = find_source(source, allow_lossy=allow_lossy).with_ends({BOS: bos, EOS: eos})
         write_directory(found, folder)

@@ -77,7 +77,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     lists = Lists.read(options)
     found = run_first_pass(session, lists)
     units = plan_documents(session, found)
-    receipts = session.run_units(Stage.INGEST, units, second_pass(session))
+    receipts = session.run_units(Stage.INGEST, units, second_pass(session), platforms=session.platforms.digest)
     remember_benchmark(lists.benchmark, session.out)
     keep_withdrawals(lists.withdrawals, session.out)
     publish_platforms(session.platforms, session.out)

@@ -58,6 +58,7 @@ def run_stages(session: Session) -> None:
         VocabularyConfigError: The same if the vocabulary cannot be built from with these options.
     """
     _check(session)
+    validate.check_others(session.out, list(session.out.files()))
     before = _receipt_bytes(session.out)
     receipts = dict[Stage, Sequence[UnitReceipt]]()
     for program in programs_of(session.config):

@@ -15,7 +15,7 @@ from pipelines.stages.document_units import check_kept, plan_shards
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_skip
 from pipelines.stages.scan_receipts import ScanReceipts, merge_key
 from pipelines.stages.session import Session, open_session
-from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
+from pipelines.stages.standing import KEPT, build_receipts, has_lost_tokenizer, keeps_tokenizer
 from schemas.digests import parse_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.options import ScanOptions
@@ -35,7 +35,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
         documents = session.current(Stage.INGEST)
         session.check_outputs(documents)
         check_kept(session, documents)
-        if config.rebuild_tokenizer or build_receipts(session):
+        if config.rebuild_tokenizer or build_receipts(session) or has_lost_tokenizer(session):
             work(session, documents)
         else:
             scan(session, documents)

@@ -126,6 +126,7 @@ class Session(Generic[Config]):
         flow: Flow,
         *,
         revisit: bool = False,
+        **facts: str,
     ) -> list[UnitReceipt]:
         """Run the units that are not up to date, and return the receipts of all, in order.
 
@@ -135,6 +136,7 @@ class Session(Generic[Config]):
             flow: What they go through.
             revisit: Send the units that are up to date through the flow too; its steps pass them on without doing them
                 again.
+            facts: What to remember beside the units.
         """
         reused = self.out.each(self.is_up_to_date, units)
         todo = [unit for unit, done in zip(units, reused, strict=True) if not done]
@@ -145,7 +147,7 @@ class Session(Generic[Config]):
             watched = {unit: unit.receipt_path for unit in todo}
             self.execute(stage, units if revisit else todo, flow, watched=watched, merges=revisit)
         receipts = list(map(self._renewed, units, self.out.each(self.require, units)))
-        self.remember(stage, units)
+        self.remember(stage, units, **facts)
         summary = {"units run": len(todo), "units reused": len(units) - len(todo), **self.repeated(todo)}
         self.reporter.stage_done(stage, time.monotonic() - started, summary)
         return receipts
@@ -232,6 +234,10 @@ class Session(Generic[Config]):
         index = self._index(stage)
         is_same = all(index.get(name) == fact for name, fact in facts.items())
         return [unit_receipt_path(stage, key) for key in index.get("units", ()) if is_same]
+
+    def remembered_fact(self, stage: Stage, name: str) -> str | None:
+        """Return a fact that was recorded of the stage's current units; None if it was not."""
+        return self._index(stage).get(name)
 
     def forget(self, stage: Stage) -> None:
         """Remove what `remember` wrote for a stage: what OUT has of it comes from elsewhere now."""
@@ -335,7 +341,7 @@ class Session(Generic[Config]):
             digest = index.pop("digest", None) if isinstance(index, dict) else ""
             is_whole = digest in (None, sha256_json(index)) and index.get("stage", stage) == stage
             return index if is_whole else {}  # earlier versions wrote neither
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, IntegrityError):
             return {}
 
     def check_options(self, stages: Sequence[Stage]) -> None:

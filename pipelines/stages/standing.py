@@ -63,7 +63,9 @@ def _has_run(session: Session, unit: Unit) -> bool:
     if session.out.exists(unit.receipt_path):
         return True
     if not has_tokenizer(session):
-        return session.out.is_recorded(unit.receipt_path) or (bool(build_receipts(session)) and session.has_run(unit))
+        if session.out.is_recorded(unit.receipt_path):
+            return True
+        return (bool(build_receipts(session)) or has_lost_tokenizer(session)) and session.has_run(unit)
     if session.out.is_recorded(_MANIFEST):
         return session.out.is_recorded(unit.receipt_path) and bool(build_receipts(session))
     return session.has_run(unit) and _is_remembered(session)
@@ -98,7 +100,12 @@ def has_tokenizer(session: Session) -> bool:
 def keeps_any(session: Session) -> bool:
     """Return whether a run keeps whatever tokenizer OUT has, or lost: there is one, and no rebuild is asked for."""
     is_there = has_tokenizer(session) or session.out.is_recorded(_MANIFEST) or bool(session.out.receipts(Stage.BUILD))
-    return is_there and not session.config.rebuild_tokenizer
+    return (is_there or has_lost_tokenizer(session)) and not session.config.rebuild_tokenizer
+
+
+def has_lost_tokenizer(session: Session) -> bool:
+    """Return whether OUT has token shards and it is remembered that a tokenizer was built, which says it was theirs."""
+    return bool(session.remembered(Stage.BUILD)) and bool(session.out.receipts(Stage.TOKENIZE))
 
 
 def build_receipts(session: Session) -> list[UnitReceipt]:
@@ -293,7 +300,8 @@ def check_intact(session: Session) -> None:
     """
     out = session.out
     if not has_tokenizer(session):
-        names = RECEIPT if out.is_recorded(_MANIFEST) else "the receipt of the build"
+        left = "the receipt of the build" if out.receipts(Stage.BUILD) else "what is remembered of the build"
+        names = RECEIPT if out.is_recorded(_MANIFEST) else left
         raise IntegrityError(f"{out.where(_MANIFEST)}: missing, and {names} names it; restore it, {_REBUILD}")
     check_recorded(session)
     manifest = read_manifest(out)

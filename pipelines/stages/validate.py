@@ -131,12 +131,13 @@ def validate_settings(session: Session) -> TokenizeSettings:
 
 
 def _platforms(session: Session) -> Platforms:
-    """Return the platforms that OUT was made with."""
+    """Return the platforms that OUT was made with: those that ingest used, which may be later than the record."""
     made = made_platforms(session.out)
-    if (said := session.out.recorded_digest(PLATFORM_VOCAB)) not in (None, made.digest):
+    said = session.remembered_fact(Stage.INGEST, "platforms") or session.out.recorded_digest(PLATFORM_VOCAB)
+    if said not in (None, made.digest):
         raise IntegrityError(
-            f"{session.out.where(PLATFORM_VOCAB)}: missing, or not the file of SHA-256 {said} that {RECEIPT} names; "
-            "restore it, or run `cppmill run` again with the --platforms of the run"
+            f"{session.out.where(PLATFORM_VOCAB)}: missing, or not the file of SHA-256 {said} that the documents were "
+            "made with; restore it, or run `cppmill run` again with the --platforms of the run"
         )
     if session.config.platforms is not None and session.platforms.digest != made.digest:
         raise ConfigError(
@@ -295,14 +296,31 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
         from tokenizer_build.own import names_of_tokenizer  # what trains comes with it
 
         tokenizer &= {f"tokenizer/{name}" for name in names_of_tokenizer(read_manifest(session.out))}
+    check_others(session.out, listed)
     others = {name for name in listed if not name.startswith(RUN_PREFIXES) and name not in (RECEIPT, SIGNATURE)}
-    for name in sorted(others):
-        if not is_utf8(os.fsencode(name)):
-            raise IntegrityError(
-                f"{session.out.where(display_path(name))}: its name is not UTF-8 (shown percent-encoded), so no "
-                "receipt can name it; move it elsewhere, and run again"
-            )
     return named | tokenizer | others
+
+
+def check_others(out: OutputFolder, listed: Collection[str]) -> None:
+    """Check that a receipt can name what is in OUT besides the folders of a run.
+
+    Args:
+        out: The output folder.
+        listed: All files in it.
+
+    Raises:
+        IntegrityError: Naming what is no file, or has a name that no receipt can have.
+    """
+    advice = "move it elsewhere, and run again"
+    for name in sorted(name for name in listed if not name.startswith(RUN_PREFIXES)):
+        if not is_utf8(os.fsencode(name)):
+            where = out.where(display_path(name))
+            raise IntegrityError(
+                f"{where}: its name is not UTF-8 (shown percent-encoded), so no receipt can name it; {advice}"
+            )
+    for name in sorted(name for name in out.strangers() if not name.startswith(RUN_PREFIXES)):
+        where = out.where(display_path(name))
+        raise IntegrityError(f"{where}: not a file but a link or the like, so no receipt can name it; {advice}")
 
 
 def _check_given(session: Session) -> None:

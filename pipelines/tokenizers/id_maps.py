@@ -14,7 +14,7 @@ from cppmill_core.adoption import Source, find_source, write_directory
 from cppmill_core.manifests import MANIFEST
 
 from configs.outputs import check_file
-from pipelines.stages.given import resolve_source
+from pipelines.stages.given import check_foreign, resolve_source
 from schemas.errors import ConfigError
 from schemas.files import whole_file
 from tokenizer_build.compare.diff import TokenizerIds, VocabularyDiff, initial_rows, read_ids
@@ -63,6 +63,7 @@ def _read(path: Path, stack: ExitStack) -> TokenizerIds:
     path = resolve_source(path)
     try:
         if not (path / MANIFEST).is_file():
+            check_foreign(path)
             folder = Path(stack.enter_context(temporary_folder()))
             write_directory(_find_source(path), folder)
             path = folder

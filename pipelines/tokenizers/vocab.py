@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from configs.execution import usable_threads
-from configs.outputs import check_file, check_parent
+from configs.outputs import check_file, check_parent, check_unlisted
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
@@ -67,6 +67,7 @@ def add(
         ConfigError: If there are no names, or no such way to match.
         VocabularyConfigError: If a name cannot be used; nothing is written then.
     """
+    check_unlisted(directory, option="--vocab")
     if not names:
         raise ConfigError("no names: name them, or a file with --from")
     found = next((known for known in get_args(Match) if known == match), None)
@@ -96,7 +97,12 @@ def release(directory: Path, tokenizer: Path, version: str) -> int:
         directory: The vocabulary folder.
         tokenizer: A tokenizer directory that was built from it.
         version: Name of the release.
+
+    Raises:
+        ConfigError: If the folder is that of a run's tokenizer, or the tokenizer is not what its files say.
+        VocabularyConfigError: If ids were moved, or the tokenizer was built from another vocabulary.
     """
+    check_unlisted(directory, option="--vocab")
     loaded = load_tokenizer(tokenizer, argument="--tokenizer")  # refuses files that contradict the manifest
     for name, reason in find_foreign_contents(tokenizer, loaded):
         raise ConfigError(f"--tokenizer {tokenizer}: {name}: {reason}; restore the directory, or build again")

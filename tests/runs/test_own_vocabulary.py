@@ -1,5 +1,6 @@
 """A team's vocabulary of 200 names: from its beginning to a release, runs with it, and a second version."""
 
+import errno
 import json
 import re
 import shutil
@@ -12,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.versions.verify import verify
 from schemas.digests import sha256_file
 from tests.signing import rewrite
 from tokenizer_build.vocabulary import read_vocabulary
+from transforms.storage.folder import OutputFolder
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +246,38 @@ def test_names_are_proposed_from_a_run_that_counted_nothing(trees, cppmill):
     assert not (trees / "given/counts").exists()
     lines = [cppmill("vocab", "propose", trees / out).stdout.splitlines()[1:] for out in ("out", "given")]
     assert lines[0] == lines[1]
+
+
+def test_nothing_is_released_or_added_in_the_tokenizer_of_a_run(team, cppmill):
+    folder = team / "out/tokenizer"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for command in (["release", "2.0", "--tokenizer", folder, "--vocab", folder], ["add", folder, "acme_"]):
+        done = cppmill("vocab", *command, check=False)
+        assert done.returncode == 2
+        assert "receipt.json lists every file there; name another folder" in done.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_rebuild_from_the_copy_of_the_vocabulary_in_out_goes_on_wherever_it_failed(team, cppmill, monkeypatch):
+    shutil.rmtree(team / "own")
+    (team / "sources/numpy/more.h").write_bytes(b"int frobnicate_widget(WidgetFactoryBase* base);\n" * 400)
+    words = command(team)
+    words[words.index(team / "own")] = team / "out/tokenizer"
+    lock = (team / "out/tokenizer/ids.lock").read_bytes()
+    before, adopt = shutil.copytree(team / "out", team / "before", copy_function=shutil.copy2), OutputFolder.adopt
+    for last in range(6):
+        shutil.rmtree(team / "out")
+        shutil.copytree(before, team / "out", copy_function=shutil.copy2)
+        calls = iter(range(last))
+
+        def fail(*arguments, calls=calls, **options):
+            if next(calls, None) is None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return adopt(*arguments, **options)
+
+        monkeypatch.setattr(OutputFolder, "adopt", fail)
+        assert cppmill(*words, "--rebuild-tokenizer", check=False).returncode != 0
+        monkeypatch.undo()
+        cppmill(*words, "--rebuild-tokenizer")
+        assert (team / "out/tokenizer/ids.lock").read_bytes() == lock
+    assert verify(str(team / "out")) == []

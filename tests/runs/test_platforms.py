@@ -236,3 +236,17 @@ def test_validate_alone_names_a_vocabulary_of_platforms_that_is_not_the_one_of_t
     assert (out / RECEIPT).read_bytes() == before
     cppmill(*words)
     assert verify(str(out)) == []
+
+
+def test_after_a_kill_behind_ingest_the_vocabulary_is_that_of_the_documents_not_of_the_record(copied, run, cppmill):
+    words = command(copied, run, "--platform-prefix", "--platform-prefix-form", "categories")
+    (copied / "mine.toml").write_text(OWN.replace("__ZENOS__", "__XENOS__").replace("id = 116", "id = 115"))
+    cppmill("ingest", *[word for word in words[1:] if word not in ("--platform-prefix-form", "categories")])
+    other = shutil.copytree(copied / "out", copied / "other", copy_function=shutil.copy2)
+    cppmill(*words)
+    assert verify(str(copied / "out")) == []
+    stages = [*words[2:]]
+    stages[stages.index("--out") + 1] = other
+    for stage in ("tokenize", "validate"):
+        cppmill(stage, *stages)
+    assert (other / RECEIPT).read_bytes() == (copied / "out" / RECEIPT).read_bytes()

@@ -160,6 +160,60 @@ def test_a_tokenizer_that_lost_its_manifest_in_an_unfinished_run_is_not_built_an
     assert verify(str(grown.out)) == []
 
 
+@pytest.mark.parametrize("stages", [False, True], ids=["run", "stage by stage"])
+def test_a_tokenizer_that_was_lost_with_the_receipt_of_the_run_is_not_built_anew_of_other_sources(
+    grown, cppmill, stages
+):
+    shutil.rmtree(grown.out / "tokenizer"), (grown.out / "receipt.json").unlink()
+    before = (grown.out / ".cache/stages/build.json").read_bytes()
+    options = grown.command[2:]
+    if stages:
+        cppmill("ingest", *grown.command[1:])
+    for command in [("scan", *options)] if stages else [grown.command, grown.command]:
+        done = cppmill(*command, check=False)
+        assert done.returncode == 1
+        assert "tokenizer/manifest.json: missing, and what is remembered of the build names it" in done.stderr
+    assert (grown.out / ".cache/stages/build.json").read_bytes() == before
+    cppmill(*grown.command, "--rebuild-tokenizer")
+    assert verify(str(grown.out)) == []
+
+
+def test_a_tokenizer_that_was_lost_with_the_receipt_of_the_run_is_built_again_of_the_same_sources(copied_run, cppmill):
+    before = copied_run.tree()
+    shutil.rmtree(copied_run.out / "tokenizer"), (copied_run.out / "receipt.json").unlink()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
+def test_the_tokenizer_of_out_that_is_given_is_not_written(grown, cppmill):
+    cppmill(*grown.command)
+    folder = grown.out / "tokenizer"
+    before = {path.name: path.stat() for path in folder.iterdir() if not path.name.startswith("_unit-")}
+    cppmill(*grown.command, "--tokenizer", folder)
+    assert {path.name: path.stat() for path in folder.iterdir()} == before
+    assert verify(str(grown.out)) == []
+
+
+@pytest.mark.parametrize("left", ["_unit-*.json", "vocab.tsv", "decisions.parquet"])
+def test_a_tokenizer_of_ours_without_its_manifest_is_not_that_of_another_program(run, cppmill, tmp_path, left):
+    folder = shutil.copytree(run.out / "tokenizer", tmp_path / "given")
+    (folder / "manifest.json").unlink()
+    [name] = [path.name for path in folder.glob(left)]
+    for path in folder.iterdir():
+        if path.name not in (name, "tokenizer.json"):
+            path.unlink()
+    commands = (
+        ("run", run.sources, "--out", tmp_path / "out", "--tokenizer", folder),
+        ("adopt", folder, "--out", tmp_path / "adopted"),
+        ("vocab", "map", run.out / "tokenizer", folder, "--out", tmp_path / "map.parquet"),
+    )
+    for command in commands:
+        done = cppmill(*command, check=False)
+        assert done.returncode == 2
+        assert f"manifest.json is missing, and {name} says that cppmill built it" in done.stderr
+    cppmill("adopt", folder / "tokenizer.json", "--out", tmp_path / "adopted")
+
+
 def test_stage_by_stage_ends_with_the_receipt_of_a_run(grown, cppmill, tmp_path):
     other = type(grown)(grown.sources, shutil.copytree(grown.out, tmp_path / "other", copy_function=shutil.copy2))
     cppmill(*grown.command)

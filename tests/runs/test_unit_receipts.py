@@ -795,3 +795,17 @@ def test_statistics_that_are_none_are_named_though_every_digest_is_true(copied_r
     path.unlink()
     cppmill(*copied_run.command, "--rebuild-tokenizer")
     assert verify(str(copied_run.out)) == []
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/hostname"), os.mkfifo], ids=["link", "pipe"])
+@pytest.mark.parametrize("name", ["zz", "mine/zz"])
+def test_what_no_receipt_can_name_is_refused_before_anything_is_done(copied_run, cppmill, make, name):
+    before, path = copied_run.tree(), copied_run.out / name
+    path.parent.mkdir(exist_ok=True)
+    make(path)
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {path}: not a file but a link or the like, so no receipt can name it; move")
+    path.unlink()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before

@@ -13,11 +13,33 @@ from schemas.digests import canonical_json, with_digest
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage, receipt_folder
 from transforms.records.platforms import platform_vocab_size
-from transforms.records.record import MALFORMED, check_files, check_record, malformed, read_record
+from transforms.records.record import (
+    MALFORMED,
+    check_files,
+    check_form,
+    check_record,
+    malformed,
+    read_record,
+    reads_record,
+)
 from transforms.storage.folder import OutputFolder
 
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = "cppmill-export-1"
+
+_FORM: dict[str, Any] = {
+    "export": str,
+    "tokenizer": {"digest": str, "vocab_size": int},
+    "dataset": {"digest": str, "receipt": str},
+    "options": dict,
+    "files": [{"path": str, "sha256": str}],
+    "receipts": {"": str},
+    "totals": dict,
+    "code": {"": str},
+}
+"""What every manifest has: commands read it without looking whether it is there."""
+
+_AGAIN = "export again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +118,13 @@ def read_manifest(out: OutputFolder) -> dict[str, Any] | None:
     """Return the manifest of an export, or None if there is none.
 
     Raises:
-        IntegrityError: If it is not a manifest of this version.
+        IntegrityError: If it is not a manifest of this version, or lacks what every one has.
     """
-    return read_record(out, MANIFEST, kind="manifest", record_format=MANIFEST_FORMAT, advice="export again")
+    manifest = read_record(out, MANIFEST, kind="manifest", record_format=MANIFEST_FORMAT, advice=_AGAIN)
+    if manifest is not None:
+        with reads_record(out.where(MANIFEST), kind="manifest", advice=_AGAIN):
+            check_form(manifest, _FORM)
+    return manifest
 
 
 def read_intact_manifest(out: OutputFolder) -> dict[str, Any]:
@@ -110,9 +136,7 @@ def read_intact_manifest(out: OutputFolder) -> dict[str, Any]:
     manifest = read_manifest(out)
     problems = ["there is no manifest"] if manifest is None else list(check_record(out, MANIFEST, manifest))
     if manifest is None or problems:
-        raise IntegrityError(
-            f"{out.where(MANIFEST)}: {problems[0].removeprefix(f'{out.where(MANIFEST)}: ')}; export again"
-        )
+        raise IntegrityError(f"{out.where(MANIFEST)}: {problems[0].removeprefix(f'{out.where(MANIFEST)}: ')}; {_AGAIN}")
     return manifest
 
 

@@ -7,7 +7,8 @@ used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +46,14 @@ _FORM: dict[str, Any] = {
     "tokenizer": {"digest": str, "revision": str, "vocab_size": int},
     "dataset": {
         **{"digest": str, "documents": int, "tokens": int, "bytes": int},
+        "max_token_id": int,
         "shards": [{"path": str, "sha256": str, "rows": int, "tokens": int, "bytes": int}],
     },
+    "platform_vocab": {"digest": str},
     "policy": {"bos": object, "eos": object},
     "ledger": LEDGER_FORM,
     "configs": {"ingest": dict, "tokenize": dict},
-    "code": {"": str},
+    "code": {"": str, "cppmill": str, "cppmill-core": str},
     "files": {"": str},
 }
 """What every receipt has, of whatever version: commands read it without looking whether it is there."""
@@ -222,6 +225,28 @@ def read_receipt(out: OutputFolder, *, argument: str = "", advice: str = _MADE_A
     if receipt is None:
         raise ConfigError(f"{argument} {out.root}: no {RECEIPT}; give the folder of a finished run".lstrip())
     return receipt
+
+
+@contextmanager
+def unchanged_receipt(out: OutputFolder) -> Iterator[Callable[[], None]]:
+    """Run a block that must see one receipt, and yield what checks that it is still the same.
+
+    Raises:
+        ConfigError: If there is none.
+        IntegrityError: If a run replaced it meanwhile, whatever the block failed with because of that.
+    """
+    read_receipt(out)
+    before = out.hash(RECEIPT)
+
+    def check() -> None:
+        if not out.exists(RECEIPT) or out.hash(RECEIPT) != before:
+            raise IntegrityError(f"{out.where(RECEIPT)}: a run replaced it meanwhile; try again once no run is active")
+
+    try:
+        yield check
+    except (FileNotFoundError, IntegrityError):
+        check()
+        raise
 
 
 def check_intact(out: OutputFolder, receipt: Mapping[str, Any], *, advice: str = _MADE_AGAIN) -> None:

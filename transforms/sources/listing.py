@@ -25,7 +25,16 @@ from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import local_version, os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
-from transforms.storage.urls import HUB, is_web, lists_at_once, open_url, store_errors, walk_folder, without_cache
+from transforms.storage.urls import (
+    HUB,
+    forget_archives,
+    is_web,
+    lists_at_once,
+    open_url,
+    store_errors,
+    walk_folder,
+    without_cache,
+)
 
 logger = module_logger(__name__)
 
@@ -204,6 +213,7 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
         StoreError: If a store fails, or refuses the credentials.
     """
     listing = Listing()
+    forget_archives()
     for index, source in enumerate(sources):
         source = without_cache(source)
         for scheme in _LOCAL_SCHEMES:

@@ -435,7 +435,7 @@ class OutputFolder:
             for name, (size, version, digest) in entries.items():
                 if is_remote(self.root) or ("/" in name and not name.startswith(unread)):
                     self._digests[name] = (size, version, digest)
-        except (FileNotFoundError, ValueError, AttributeError, TypeError, LookupError):
+        except (FileNotFoundError, ValueError, AttributeError, TypeError, LookupError, IntegrityError):
             self._digests.clear()  # only a cache: missing digests are computed again
 
     def save_digests(self) -> None:

@@ -16,7 +16,7 @@ import uuid
 from typing import Any, Protocol
 
 from schemas.digests import parse_json
-from schemas.errors import LockedError, StoreError
+from schemas.errors import IntegrityError, LockedError, StoreError
 from schemas.logs import module_logger
 from transforms.storage.protocol import ConflictError, Holder
 
@@ -24,6 +24,9 @@ logger = module_logger(__name__)
 
 LEASE_SECONDS = 60.0
 """How long a lease lasts without renewal; long enough to survive a temporary failure of the store."""
+
+_MOST_SECONDS = 3600
+"""No lease lasts longer."""
 
 _RENEWALS = 4
 """How many times it is renewed in that time."""
@@ -113,7 +116,7 @@ class Lease:
             LockedError: If its holder renews it.
         """
         first, record = self._object.version(), self._read()
-        seconds = float(record.get("seconds", LEASE_SECONDS))
+        seconds = _duration(record)
         logger.warning(
             "%s: locked by %s; waiting up to %g s to see whether that run is alive",
             self._where,
@@ -171,9 +174,16 @@ def read_holder(holder: LeaseObject) -> Holder | None:
 def _read(holder: LeaseObject) -> dict[str, Any]:
     try:
         record = parse_json(holder.read())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, IntegrityError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def _duration(record: dict[str, Any]) -> float:
+    """Return how long a lease lasts; what is none counts as the usual time, as in a record that cannot be read."""
+    seconds = record.get("seconds")
+    is_one = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _MOST_SECONDS
+    return float(seconds) if is_one else LEASE_SECONDS
 
 
 def _owner(record: dict[str, Any]) -> str:

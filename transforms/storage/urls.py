@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
-from schemas.errors import ConfigError, CppmillError, StoreError
+from schemas.errors import ConfigError, CppmillError, IntegrityError, StoreError
 from schemas.passwords import NO_PASSWORD, has_password, redacted, user_of, with_password, with_query
 from schemas.places import missing_package
 from transforms.storage.gcs import GcsObjects
@@ -24,6 +25,12 @@ HUB = "hf"
 
 _CACHES = re.compile(r"(?:(?:simplecache|filecache|blockcache|cached)(?:://)?::)*")
 """File systems of fsspec that keep a copy of what they read."""
+
+_KEPT_COPIES = ("CachingFileSystem", "WholeFileCacheFileSystem", "SimpleCacheFileSystem")
+"""Their classes; an instance, and with it its copies, lasts as long as the process."""
+
+_DAMAGED = "FlexibleChecksumError"
+"""How botocore names an error for bytes that do not fit the checksum that the store has of an object."""
 
 _LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "requests")
 """The packages whose exceptions are failures of a store."""
@@ -87,6 +94,14 @@ def _open_archive(url: str) -> tuple[Any, str]:
     except FileNotFoundError as error:
         raise ConfigError(f"{redacted(url)}: the archive does not exist") from error
     return system, str(path)
+
+
+def forget_archives() -> None:
+    """Forget the archives that this process has opened, and copies that fsspec keeps: others may be there by now."""
+    _open_archive.cache_clear()
+    cached = sys.modules.get("fsspec.implementations.cached")
+    for system in filter(None, (getattr(cached, name, None) for name in _KEPT_COPIES)):
+        system.clear_instance_cache()
 
 
 def _url_to_fs(url: str) -> tuple[Any, Any]:
@@ -182,6 +197,7 @@ def store_errors(url: str) -> Iterator[None]:
     """Turn errors of a store's library into one that names the URL; the caller handles the expected ones.
 
     Raises:
+        IntegrityError: If an object is damaged.
         StoreError: Saying what failed and what to do, in one line.
     """
     try:
@@ -197,6 +213,7 @@ def input_errors(url: str) -> Iterator[None]:
     """Turn errors of a store's library into one that names the URL; those of the file system and all others pass.
 
     Raises:
+        IntegrityError: If an object is damaged.
         StoreError: Saying what failed and what to do, in one line.
     """
     try:
@@ -209,7 +226,12 @@ def input_errors(url: str) -> Iterator[None]:
         raise
 
 
-def _store_error(url: str, error: Exception) -> StoreError:
+def _store_error(url: str, error: Exception) -> CppmillError:
+    if type(error).__name__ == _DAMAGED:
+        return IntegrityError(
+            f"{url}: damaged: its bytes do not fit the checksum that the store has of it; restore it, or remove it and "
+            "run again"
+        )
     scheme = url.partition("://")[0]
     if isinstance(error, ImportError):
         advice = missing_package(url)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,7 +22,7 @@ from transforms.tokens.shards import open_shard, open_token_shard, token_shards
 _REMEDY = "run `cppmill run` again"
 
 HELD_SHARDS = 64
-"""Of so many shards the licences are held; 100 bytes per document that has one."""
+"""Of so many shards the licences are held, a number per document and each text once."""
 
 
 class RunDocument(NamedTuple):
@@ -56,12 +58,13 @@ class RunDocuments:
         self._units = {shard["path"]: shard["unit"] for shard in receipt["dataset"]["shards"]}
         self._files: Mapping[str, str] = receipt["files"]
         self._checked: set[str] = set()
+        self._group_rows: dict[str, list[int]] = {}
         self._licenses = lru_cache(HELD_SHARDS)(self._read_licenses)
 
     def rows(self, shard: str, group: int, rows: Any) -> Iterator[RunDocument]:  # noqa: ANN401 - an array of numbers
         """Yield the documents of some rows of a row group, in the order given."""
         table = self.read(shard, group, self.COLUMNS).take(rows)
-        yield from self._documents(shard, table)
+        yield from self._documents(shard, table, self._first_row(shard, group) + np.asarray(rows))
 
     def find(self, shard: str, names: Collection[str]) -> Iterator[tuple[RunDocument, Any]]:
         """Yield the documents of a token shard with these ids, each with its token ids."""
@@ -73,7 +76,8 @@ class RunDocuments:
                 if pc.any(inside).as_py():
                     table = file.read_row_group(group, columns=[*self.COLUMNS, "token_ids"]).filter(inside)
                     tokens: Any = table["token_ids"]
-                    for row, document in enumerate(self._documents(shard, table)):
+                    rows = self._first_row(shard, group) + np.flatnonzero(inside.to_numpy())
+                    for row, document in enumerate(self._documents(shard, table, rows)):
                         yield document, tokens[row].values.to_numpy()
 
     def read(self, shard: str, group: int, columns: Collection[str]) -> pa.Table:
@@ -98,24 +102,36 @@ class RunDocuments:
         self._checked.add(name)
         return is_checked
 
-    def _documents(self, shard: str, table: pa.Table) -> Iterator[RunDocument]:
-        licenses = self._licenses(shard)
-        rows: list[dict[str, Any]] = table.select(self.COLUMNS).to_pylist()
-        for row in rows:
-            yield RunDocument(**row, license=licenses.get(row["doc_id"]))
+    def _first_row(self, shard: str, group: int) -> int:
+        """Return which row of a token shard the first one of a row group is."""
+        if shard not in self._group_rows:
+            with self.open(shard) as file:
+                rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+            self._group_rows[shard] = rows
+        return sum(self._group_rows[shard][:group])
 
-    def _read_licenses(self, shard: str) -> dict[str, str]:
-        """Return the licence of each document of a token shard that has one, from the documents shard behind it."""
-        found: dict[str, str] = {}
+    def _documents(self, shard: str, table: pa.Table, rows: npt.NDArray[np.int64]) -> Iterator[RunDocument]:
+        """Yield the documents of a table, which are these rows of a token shard."""
+        licenses = self._licenses(shard)
+        found: list[str | None] = [None] * len(rows) if licenses is None else licenses.take(pa.array(rows)).to_pylist()
+        for row, license in zip(table.select(self.COLUMNS).to_pylist(), found, strict=True):
+            yield RunDocument(**row, license=license)
+
+    def _read_licenses(self, shard: str) -> Any:  # noqa: ANN401 - a column of texts
+        """Return the licence of each row of a token shard, from the documents shard behind it; None if that is gone.
+
+        The rows of both are the same, in the same order; the same bytes may be there twice, with other licences.
+        """
+        found = []
         try:
             for name, digest in self._read_unit(shard).inputs.items():
                 unchecked = None if self._note_checked(name) else digest
                 with open_shard(self.out, name, sha256=unchecked, remedy=_REMEDY) as file:
-                    rows: list[dict[str, Any]] = file.read(columns=["doc_id", "license"]).to_pylist()
-                found |= {row["doc_id"]: row["license"] for row in rows if row["license"] is not None}
+                    found += file.read(columns=["license"])["license"].cast(pa.string()).chunks
         except FileNotFoundError:
             self.lacks_documents = True
-        return found
+            return None
+        return pa.chunked_array(found, pa.string()).dictionary_encode().unify_dictionaries()
 
     def _read_unit(self, shard: str) -> UnitReceipt:
         """Return the receipt of the unit that made a token shard.

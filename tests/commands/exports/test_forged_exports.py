@@ -415,3 +415,29 @@ def test_a_link_in_the_place_of_a_unit_receipt_is_made_again(run, tmp_path, kind
     again(run, kind, out)
     assert not receipt.is_symlink()
     assert list(verify(str(out))) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest.pop("files"),
+        lambda manifest: manifest["files"][0].update(path=-1),
+        lambda manifest: manifest["files"][0].pop("sha256"),
+        lambda manifest: manifest.update(dataset=None),
+        lambda manifest: manifest["dataset"].update(receipt=["x"]),
+        lambda manifest: manifest["options"].update(mode={}),
+        lambda manifest: manifest.update(export=-1),
+    ],
+    ids=["no files", "a path", "no digest", "no dataset", "a receipt", "an option", "a kind"],
+)
+def test_a_manifest_of_another_form_is_named_and_made_again(copy, run, cppmill, change):
+    out = copy("sequences")
+    before, manifest = (out / "manifest.json").read_bytes(), unsealed(out / "manifest.json")
+    change(manifest)
+    seal(out / "manifest.json", manifest)
+    for command in (("trace", "--data", out, "--run", run.out, "--step", 1), ("verify", out, "--run", run.out)):
+        done = cppmill(*command, check=False)
+        assert done.returncode == 1
+        assert "manifest.json: not laid out as a manifest (" in done.stdout + done.stderr or command[0] == "verify"
+    again(run, "sequences", out)
+    assert (out / "manifest.json").read_bytes() == before

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,6 +98,18 @@ def test_a_document_has_its_place_licence_and_bytes(licensed, cppmill, tmp_path)
     assert unknown["documents"] == sum(row["license"] is None for row in source)
     assert sum(record["bytes"] for record in licenses) == receipt["dataset"]["bytes"]
     assert len(known) == sum(row["license"] is not None for row in source)
+
+
+def test_copies_of_a_document_have_each_their_own_licence(licensed, run, cppmill, tmp_path):
+    rows = pq.read_table(licensed / "source.parquet").slice(0, 60).to_pylist()
+    copies = [{**row, "path": f"copy/{row['path']}", "license": "LicenseRef-copy"} for row in rows[::3]]
+    pq.write_table(pa.Table.from_pylist([*rows, *copies, *copies]), tmp_path / "copies.parquet", row_group_size=16)
+    options = ["--no-drop-duplicates", "--license-column", "license", "--path-column", "path"]
+    options += ["--tokenizer", run.out / "tokenizer", "--platform-prefix", "--unit-bytes", 1 << 16]
+    cppmill("run", tmp_path / "copies.parquet", "--out", tmp_path / "out", *options)
+    _, documents, _ = traced(cppmill, "--data", tmp_path / "out", "--step", 0, "--batch-rows", 1000)
+    found = Counter((record["path"], record["license"]) for record in documents)
+    assert found == Counter((f"copies.parquet/{row['path']}", row["license"]) for row in [*rows, *copies, *copies])
 
 
 @pytest.mark.parametrize(

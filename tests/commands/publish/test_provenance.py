@@ -23,6 +23,7 @@ from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
 from schemas.digests import canonical_json, sha256_file
+from tests.signing import rewrite, seal
 
 LICENSES = {"apache": "Apache-2.0", "both": "MIT", "silent": None}
 
@@ -281,3 +282,12 @@ def test_a_folder_of_links_that_is_a_link_itself_is_left_alone(run, cppmill, tmp
     done = cppmill("provenance", run.out, "--out", tmp_path / "card", check=False)
     assert (done.returncode, "card/documents was not made by this command" in done.stderr) == (2, True)
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("change", [{"code": {}}, {"platform_vocab": -1}, {"platform_vocab": {}}], ids=str)
+@pytest.mark.parametrize("command", ["provenance", "lineage", "report"])
+def test_a_receipt_of_another_form_is_one_line(copied_run, cppmill, tmp_path, command, change):
+    rewrite(copied_run.out / "receipt.json", lambda value: (value.update(change), seal(value)))
+    done = cppmill(command, copied_run.out, "--out", tmp_path / "made", check=False)
+    assert done.returncode == 1
+    assert "receipt.json: not laid out as a receipt (" in done.stderr

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from pipelines.publish import hub
+from pipelines.publish import hub, provenance
 from tests.hub_server import COMMAND_LINE
 from transforms.records.receipts import RECEIPT
 
@@ -130,6 +130,22 @@ def test_a_branch_that_goes_on_moving_ends_a_push(run, hub_server, cppmill, monk
     assert done.returncode == 1
     assert "push again, which sends only what is missing" in done.stderr.splitlines()[-1]
     assert hub_server.repositories[NAME]["main"][RECEIPT] == other[RECEIPT]
+
+
+@pytest.mark.parametrize(("module", "name"), [(hub, "write_provenance"), (provenance, "count_licenses")])
+def test_a_push_does_not_mix_two_runs_if_one_ends_meanwhile(copied_run, hub_server, cppmill, monkeypatch, module, name):
+    work = getattr(module, name)
+
+    def run_meanwhile(*arguments, **options):
+        next(copied_run.sources.rglob("*.h")).write_bytes(b"int meanwhile();\n")
+        cppmill(*copied_run.command)
+        return work(*arguments, **options)
+
+    monkeypatch.setattr(module, name, run_meanwhile)
+    done = cppmill("push", NAME, copied_run.out, check=False)
+    assert done.returncode == 1
+    assert "receipt.json: a run replaced it meanwhile; try again" in done.stderr
+    assert not hub_server.repositories.get(NAME)
 
 
 def test_what_does_not_verify_is_not_published(copied_run, hub_server, cppmill):

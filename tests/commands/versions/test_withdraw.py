@@ -90,6 +90,23 @@ def check_affected(store, folder, cppmill):
     assert found == expected
 
 
+def test_of_copies_of_a_document_in_sequences_each_counts_if_one_is_withdrawn(run, tmp_path, cppmill):
+    for project in ("alpha", "beta"):
+        shutil.copytree(run.sources / "numpy", tmp_path / "sources" / project)
+    store = SourcesAndStore(tmp_path / "sources", tmp_path / "store")
+    cppmill(*store.command, "--no-drop-duplicates", "--tokenizer", run.out / "tokenizer")
+    out, export = store.out("v000001"), tmp_path / "export"
+    cppmill("sequences", out, "--out", export, "--length", "1024", "--quiet")
+    state = Loader(export / "sequences", batch_rows=10_000).state_dict(steps=1)
+    (tmp_path / "packed.json").write_text(json.dumps(state))
+    for project in ("alpha", "beta"):
+        cppmill("withdraw", store.place, "--projects", project)
+        lines = cppmill("affected", store.place, export, tmp_path / "packed.json", "--json").stdout.splitlines()
+        found = {line["kind"]: line["documents"] for line in map(json.loads, lines)}
+        assert found["checkpoint"] == len(set(documents(out).values()))
+    assert found["version"] == found["export"] == len(documents(out))
+
+
 @pytest.fixture
 def withdrawn(store, tmp_path, cppmill):
     """The store with a second version, without a document of the first."""

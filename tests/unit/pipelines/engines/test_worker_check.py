@@ -1,6 +1,7 @@
 """A worker with another native core fails before its first unit, and says what to install."""
 
 import resource
+import zipfile
 
 import cppmill_core
 import pytest
@@ -9,6 +10,7 @@ from pipelines.engines import worker_check
 from pipelines.engines.worker_check import check_worker, check_workers
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit
+from transforms.sources.files import open_input
 from transforms.units.flow import run_flow
 
 UNIT = Unit(stage=Stage.SCAN, key="k", num_bytes=1, label="l", payload={})
@@ -41,6 +43,16 @@ def test_units_are_passed_on():
 def test_a_worker_of_another_version_runs_no_unit():
     with pytest.raises(ConfigError, match=r"the launcher's has 9\.9\.9"):
         list(run_flow(check_workers("9.9.9"), [UNIT]))
+
+
+def test_a_process_that_goes_on_to_another_flow_opens_archives_again(tmp_path):
+    for text in ("int one;", "int two;"):
+        with zipfile.ZipFile(tmp_path / "new.zip", "w") as archive:
+            archive.writestr("a.cpp", text)
+        (tmp_path / "new.zip").replace(tmp_path / "a.zip")
+        list(run_flow(check_workers(), [UNIT]))
+        with open_input(f"zip://::file://{tmp_path}/a.zip", "a.cpp") as file:
+            assert file.read() == text.encode()
 
 
 def test_a_refusal_of_the_disk_names_the_file(limited):

@@ -249,3 +249,17 @@ def test_members_of_an_archive_behind_a_url_are_sources(tmp_path: Path) -> None:
     assert paths(found) == ["a.cpp", "deep/b.h"]
     with open_input(found.roots[0].location, "deep/b.h") as file:
         assert file.read() == b"int b;"
+
+
+@pytest.mark.parametrize("cache", ["", "simplecache::"])
+def test_an_archive_behind_a_url_that_was_replaced_is_read_again_by_the_same_process(
+    tmp_path: Path, cache: str
+) -> None:
+    source = f"zip://::{cache}file://{tmp_path}/a.zip"
+    for text in ("int one;", "int two;"):
+        with zipfile.ZipFile(tmp_path / "new.zip", "w") as archive:
+            archive.writestr("a.cpp", text)
+        (tmp_path / "new.zip").replace(tmp_path / "a.zip")
+        listed(source)
+        with open_input(source, "a.cpp") as file:
+            assert file.read() == text.encode()
