@@ -16,7 +16,7 @@ from schemas.errors import ConfigError
 from schemas.ledger import Ledger, Tally
 from schemas.places import is_remote
 from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
-from transforms.records.receipts import RECEIPT, named_files, read_receipt
+from transforms.records.receipts import RECEIPT, check_named, named_files, read_receipt
 from transforms.records.versions import find_run
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
@@ -83,6 +83,8 @@ class Run:
     def dataset(self, name: str) -> ds.Dataset:
         """Return a table that you can read in parts, with `to_batches`; only its schema is read now.
 
+        What is read later is not compared with the receipt: `table` does that, and `verify`.
+
         Args:
             name: One of `tables`.
 
@@ -104,7 +106,9 @@ class Run:
 
         Raises:
             ConfigError: If the run has no such table or column.
+            IntegrityError: If a file of it is missing, or not the one that the receipt names.
         """
+        check_named(self._folder, self.receipt, self._files(name))
         dataset = self.dataset(name)
         if missing := [column for column in columns or () if column not in dataset.schema.names]:
             known = ", ".join(dataset.schema.names)

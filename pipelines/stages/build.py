@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core.hugging_face import surrounding_tokens
 from cppmill_core.manifests import BOS, MANIFEST, TOKENIZER
+from cppmill_core.manifests import read_manifest as read_given_manifest
 
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Summary
@@ -35,7 +36,7 @@ from pipelines.stages.standing import (
 )
 from pipelines.stages.vocabulary import vocabulary_key
 from schemas.digests import parse_json, sha256_file
-from schemas.errors import ConfigError, IntegrityError
+from schemas.errors import ConfigError, IntegrityError, VocabularyConfigError
 from schemas.options import RunOptions, TokenizeOptions
 from schemas.places import is_remote
 from schemas.printing import one_line
@@ -47,6 +48,7 @@ from tokenizer_build.lock import LOCKS
 from transforms.scan.kinds import Family, Kind
 from transforms.scan.tables import read_counts, read_statistics
 from transforms.storage.folder import OutputFolder
+from transforms.storage.scratch import temporary_folder
 from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded, manifest_digest
 from transforms.units.prefetch import prefetch
 
@@ -165,8 +167,8 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         ConfigError: If there is no tokenizer, or one whose files differ from its manifest, or do not keep what it
             promises.
     """
-    with _open_checked(place, session.config.options.tokenize) as (source, tokenizer):
-        if _install(session, source):
+    with _open_checked(place, session.config.options.tokenize) as (source, tokenizer, others):
+        if _install(session, source, others):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
         session.forget(Stage.BUILD)
         keep_loaded(session.out, tokenizer)
@@ -190,20 +192,48 @@ def check_given(config: RunConfig) -> None:
 
 
 @contextmanager
-def _open_checked(place: Path | str, options: TokenizeOptions) -> Iterator[tuple[Path, cppmill_core.AnyTokenizer]]:
-    """Open the directory of a given tokenizer, and load it."""
+def _open_checked(
+    place: Path | str, options: TokenizeOptions
+) -> Iterator[tuple[Path, cppmill_core.AnyTokenizer, list[str]]]:
+    """Copy the directory of a given tokenizer, check the copy, and load it: the directory may change meanwhile.
+
+    Yields:
+        The copy, the tokenizer, and the names of what lies in the directory and is no part of it.
+    """
     from tokenizer_build.own import check_side_files
+
+    with temporary_folder() as folder:
+        source = Path(folder)
+        try:
+            others = _copy_given(place, source)
+            tokenizer = cppmill_core.load_tokenizer(source)
+            check_side_files(source)
+        except (cppmill_core.CoreError, VocabularyConfigError) as error:
+            raise ConfigError(f"--tokenizer {place}: {str(error).replace(folder, str(place))}") from error
+        for name, reason in find_foreign_contents(source, tokenizer):
+            raise ConfigError(f"--tokenizer {place}: {name}: {reason}; restore the directory, or build again")
+        check_ends(tokenizer, options, where=f"--tokenizer {place}")
+        yield source, tokenizer, others
+
+
+def _copy_given(place: Path | str, folder: Path) -> list[str]:
+    """Copy the files of a tokenizer directory, and return the names of what is no part of it.
+
+    Raises:
+        ConfigError: If it is none, or a file of it goes meanwhile.
+        CorruptDataError: If its manifest is none, or a file is not the one that it names.
+    """
+    from tokenizer_build.own import split_files  # what trains comes with it
 
     with open_given(place) as source:
         try:
-            tokenizer = cppmill_core.load_tokenizer(source)
-        except cppmill_core.CoreError as error:
-            raise ConfigError(f"--tokenizer {place}: {error}") from error
-        for name, reason in find_foreign_contents(source, tokenizer):
-            raise ConfigError(f"--tokenizer {place}: {name}: {reason}; restore the directory, or build again")
-        check_side_files(source)
-        check_ends(tokenizer, options, where=f"--tokenizer {place}")
-        yield source, tokenizer
+            read_given_manifest(source, None)
+            names, others = split_files(source)
+            for name in names:
+                shutil.copyfile(source / name, folder / name)
+        except FileNotFoundError as error:
+            raise ConfigError(f"--tokenizer {place}: it changed while it was copied; run again") from error
+    return others
 
 
 def template_notes(tokenizer: cppmill_core.AnyTokenizer, folder: Path, options: RunOptions) -> Iterator[str]:
@@ -250,7 +280,7 @@ def _has_files(session: Session, source: Path, names: Sequence[str]) -> bool:
 
 
 def _is_same(session: Session, source: Path, names: Sequence[str]) -> bool:
-    """Return whether OUT's tokenizer has files of a tokenizer directory; `source` may be that folder itself."""
+    """Return whether OUT's tokenizer has files of a tokenizer directory."""
     return all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
 
 
@@ -269,11 +299,9 @@ def _remove_others(session: Session, names: Sequence[str]) -> None:
         session.out.remove(name)
 
 
-def _install(session: Session, source: Path) -> bool:
-    """Publish the files of a tokenizer directory as OUT's tokenizer; False if it has them already."""
-    from tokenizer_build.own import split_files  # what trains comes with it
-
-    names, others = split_files(source)
+def _install(session: Session, source: Path, others: Sequence[str]) -> bool:
+    """Publish the copied files of a tokenizer directory as OUT's tokenizer; False if it has them already."""
+    names = sorted(path.name for path in source.iterdir())
     if _is_same(session, source, names):
         _remove_others(session, names)
         return False

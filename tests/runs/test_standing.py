@@ -194,6 +194,27 @@ def test_the_tokenizer_of_out_that_is_given_is_not_written(grown, cppmill):
     assert verify(str(grown.out)) == []
 
 
+@pytest.mark.parametrize("copies", range(1, 9, 2))
+def test_a_given_tokenizer_that_is_replaced_while_it_is_copied_is_refused(
+    run, other_tokenizer, cppmill, tmp_path, monkeypatch, copies
+):
+    folder, out = shutil.copytree(run.out / "tokenizer", tmp_path / "given"), tmp_path / "out"
+    copy, calls = shutil.copyfile, iter(range(1, copies))
+
+    def replace_before(*arguments, **options):
+        if next(calls, None) is None and folder.exists():
+            shutil.rmtree(folder)
+            monkeypatch.undo()
+            shutil.copytree(other_tokenizer, folder)
+        return copy(*arguments, **options)
+
+    monkeypatch.setattr(shutil, "copyfile", replace_before)
+    done = cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", folder, check=False)
+    assert done.returncode == 2 or verify(str(out)) == []
+    cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", folder)
+    assert (out / "tokenizer/manifest.json").read_bytes() == (other_tokenizer / "manifest.json").read_bytes()
+
+
 @pytest.mark.parametrize("left", ["_unit-*.json", "vocab.tsv", "decisions.parquet"])
 def test_a_tokenizer_of_ours_without_its_manifest_is_not_that_of_another_program(run, cppmill, tmp_path, left):
     folder = shutil.copytree(run.out / "tokenizer", tmp_path / "given")

@@ -181,9 +181,10 @@ def _read(holder: LeaseObject) -> dict[str, Any]:
 
 def _duration(record: dict[str, Any]) -> float:
     """Return how long a lease lasts; what is none counts as the usual time, as in a record that cannot be read."""
-    seconds = record.get("seconds")
-    is_one = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= _MOST_SECONDS
-    return float(seconds) if is_one else LEASE_SECONDS
+    seconds: Any = record.get("seconds")
+    if type(seconds) in (int, float) and 0 < seconds <= _MOST_SECONDS:
+        return float(seconds)
+    return LEASE_SECONDS
 
 
 def _owner(record: dict[str, Any]) -> str:
