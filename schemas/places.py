@@ -29,6 +29,16 @@ def is_remote(place: str) -> bool:
     return "://" in place
 
 
+def without_local_scheme(place: str) -> str:
+    """Return the path of a URL of this machine's file system, and anything else as it is.
+
+    Example:
+        >>> without_local_scheme("file:///data/src"), without_local_scheme("s3://bucket/run")
+        ('/data/src', 's3://bucket/run')
+    """
+    return place.removeprefix("file://").removeprefix("local://")
+
+
 def is_plain_path(path: str) -> bool:
     """Return whether a path relative to a folder names a file in it, in the one way that commands write it.
 

@@ -72,11 +72,26 @@ def run(config: RunConfig, reporter: Reporter) -> None:
             session.reporter.note(f"build: {KEPT}")
             return
         counts = scan_receipts(session, built) if built else session.current(Stage.SCAN)
+        if not built:
+            _check_counted(session)
         session.check_outputs(counts)
         session.check_options([Stage.SCAN])
         work(session, counts)
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
             reporter.note(line)
+
+
+def _check_counted(session: Session) -> None:
+    """Check that the counts in OUT are of the vocabulary of this command.
+
+    Raises:
+        ConfigError: If they are of another one.
+    """
+    if session.remembered_fact(Stage.SCAN, "vocabulary") not in (None, session.vocabulary_digest):
+        raise ConfigError(
+            f"--vocab {session.config.vocab or 'is not given'}: {session.out.root} was scanned with another one; run "
+            "`cppmill scan` again, or `cppmill run` for everything"
+        )
 
 
 def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
@@ -328,6 +343,8 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
             is_own_vocabulary=session.config.vocab is not None,
             threads=session.config.threads,
         )
+        if session.read_vocabulary_digest() != session.vocabulary_digest:
+            raise ConfigError(f"--vocab {session.config.vocab}: it changed while the run used it; run again")
         receipt = UnitReceipt(
             stage=Stage.BUILD,
             key=unit.key,

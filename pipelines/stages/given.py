@@ -7,9 +7,10 @@ names.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import cppmill_core
 from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST, TOKENIZER
@@ -19,16 +20,27 @@ from configs.runs import RunConfig
 from pipelines.engines.cache import engine_path
 from pipelines.stages.platforms import read_platforms
 from schemas.errors import ConfigError, ResourceError
-from schemas.places import is_remote
+from schemas.places import is_remote, without_local_scheme
 from schemas.resources import explain_refusal
 from schemas.units import RECEIPT_FOLDERS, Stage, is_unit_receipt
+from transforms.records.receipts import RECEIPT
 from transforms.records.versions import follow_current
-from transforms.sources.listing import check_source
+from transforms.sources.globs import Glob, is_glob, split_glob
+from transforms.sources.listing import Listing, check_source
 from transforms.storage.folder import OutputFolder
 from transforms.storage.scratch import temporary_folder
+from transforms.storage.urls import without_cache
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
+
+_WRITTEN = (
+    *(RECEIPT, "receipt.json.sig", "platform_vocab.json", "documents/part-0.parquet", "documents/rejects-0.parquet"),
+    *("tokens/part-0.parquet", "counts/terms.parquet", "counts/words/part-0.parquet", "tokenizer/tokenizer.json"),
+    *("tokenizer/vocab.tsv", "tokenizer/decisions.txt", "tokenizer/findings.md", "tokenizer/ids.lock"),
+    *("units/documents/_unit-0.json", "tokenizer/_unit-0.json"),
+)
+"""Names as those of the files that a run writes, of each kind."""
 
 _BUILT = ("decisions.parquet", "vocab.tsv")
 """What every build writes, and what is not found in the directory of another program."""
@@ -59,6 +71,59 @@ def check_urls(config: RunConfig) -> None:
         raise no_tokenizer(tokenizer)
     if is_remote(str(config.platforms or "")):
         read_platforms(config.platforms)
+
+
+def check_patterns(config: RunConfig) -> None:
+    """Check that no pattern among the sources takes what the run writes.
+
+    Raises:
+        ConfigError: Naming the first that does.
+    """
+    out = str(config.out)
+    for source in map(without_local_scheme, map(without_cache, map(str, config.sources))):
+        if is_glob(source) and _scheme(source) == _scheme(out):
+            folder, pattern = split_glob(source)
+            below = _place_in(folder or ".", out)
+            if below is not None and any(map(Glob(pattern).takes, (f"{below}/{name}" for name in _WRITTEN))):
+                raise _reads_itself(out, source)
+
+
+def check_listed(listing: Listing, config: RunConfig) -> None:
+    """Check that no listed file is one that the run writes.
+
+    Raises:
+        ConfigError: Naming the source.
+    """
+    out = str(config.out)
+    for number, root in enumerate(listing.roots):
+        below = _place_in(root.location, out) if _scheme(root.location) == _scheme(out) else None
+        if below is not None:
+            paths = (item.path for item in listing.inputs if item.source == number)
+            if any(path.startswith(f"{below}/") for path in paths):
+                raise _reads_itself(out, config.sources[number])
+
+
+def _place_in(folder: str, place: str) -> str | None:
+    """Return where a place is in a folder, both paths or URLs of one kind; None if it is elsewhere or hidden in it."""
+    inner, outer = (
+        PurePosixPath(text.partition("://")[2]) if is_remote(text) else PurePosixPath(os.path.realpath(text))
+        for text in (place, folder)
+    )
+    if not inner.is_relative_to(outer):
+        return None
+    below = inner.relative_to(outer)
+    return None if any(part.startswith(".") for part in below.parts) else below.as_posix()
+
+
+def _scheme(place: str) -> str:
+    return place.partition("://")[0] if is_remote(place) else ""
+
+
+def _reads_itself(out: str, source: Path | str) -> ConfigError:
+    return ConfigError(
+        f"--out {out}: it lies inside the source {source}, so the run would read its own output; choose a folder apart "
+        "from the sources"
+    )
 
 
 def no_tokenizer(place: Path | str) -> ConfigError:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from configs.runs import RunConfig
 from pipelines.stages.benchmarks import remember_benchmark
 from pipelines.stages.document_units import check_kept
+from pipelines.stages.given import check_listed
 from pipelines.stages.platforms import make_detect, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
@@ -132,10 +133,12 @@ def list_units(config: RunConfig, lists: Lists = NOTHING) -> list[Unit]:
         lists: What its options name.
 
     Raises:
-        ConfigError: If there is no file in the sources.
+        ConfigError: If there is no file in the sources, or one is in the output folder.
     """
     options = config.options.ingest
-    units = plan_inputs(list_inputs(config.sources, options), options, lists.benchmark, lists.withdrawals)
+    listing = list_inputs(config.sources, options)
+    check_listed(listing, config)
+    units = plan_inputs(listing, options, lists.benchmark, lists.withdrawals)
     if not units:
         raise ConfigError(f"SOURCE {', '.join(config.sources)}: there is no regular file in it")
     return units

@@ -61,7 +61,7 @@ def _scan(session: Session, settings: ScanSettings, units: list[Unit]) -> ScanRe
         session.out.remove_folder(GROUPS)
     else:
         shards = session.run_units(Stage.SCAN, units, scan_documents(settings))
-    session.remember(Stage.SCAN, [*units, merge])
+    session.remember(Stage.SCAN, [*units, merge], vocabulary=session.vocabulary_digest)
     return ScanReceipts(shards=shards, merged=merged)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -26,11 +27,11 @@ from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import check_workers
 from pipelines.stages.benchmarks import recorded_options
-from pipelines.stages.given import check_urls
+from pipelines.stages.given import check_patterns, check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.digests import parse_json, sha256_json, with_digest
-from schemas.errors import ConfigError, IntegrityError, StoreError
+from schemas.errors import ConfigError, IntegrityError, StoreError, VocabularyConfigError
 from schemas.logs import module_logger
 from schemas.places import is_remote
 from schemas.resources import check_limits
@@ -45,7 +46,8 @@ from schemas.units import (
     receipt_folder,
     unit_receipt_path,
 )
-from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
+from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME, vocabulary_digest
+from tokenizer_build.vocabulary import read_vocabulary
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT, find_options, find_receipt
 from transforms.records.recorded import find_whole_receipt, recorded_files, restore_build_receipt, set_aside_receipt
@@ -114,10 +116,32 @@ class Session(Generic[Config]):
         """The platforms that a run finds; the user's file is read once, however long the run takes."""
         return read_platforms(self.config.platforms if isinstance(self.config, RunConfig) else None)
 
-    @cached_property
+    @property
     def vocabulary(self) -> Path:
         """The folder of the vocabulary to build with, on this machine."""
-        return local_vocabulary(self.config.vocab if isinstance(self.config, RunConfig) else None)
+        return self._vocabulary[0]
+
+    @property
+    def vocabulary_digest(self) -> str:
+        """The digest of the user's own vocabulary before anything else of it was read; empty for that of cppmill."""
+        return self._vocabulary[1]
+
+    @cached_property
+    def _vocabulary(self) -> tuple[Path, str]:
+        folder = local_vocabulary(self.config.vocab if isinstance(self.config, RunConfig) else None)
+        return folder, self._digest_of(folder)
+
+    def read_vocabulary_digest(self) -> str:
+        """Return the digest that the vocabulary has now."""
+        return self._digest_of(self.vocabulary)
+
+    def _digest_of(self, folder: Path) -> str:
+        if not isinstance(self.config, RunConfig) or self.config.vocab is None:
+            return ""
+        try:
+            return vocabulary_digest(read_vocabulary(folder))
+        except VocabularyConfigError:
+            return ""  # `check_vocabulary` says what is wrong
 
     def run_units(
         self,
@@ -463,6 +487,7 @@ def open_session(
         ResourceError: If a limit is too low for any run: of address space, data or threads.
     """
     if isinstance(config, RunConfig):
+        check_patterns(config)
         check_urls(config)
     out = OutputFolder(config.out)
     check_limits(out.root)
@@ -569,17 +594,27 @@ def _check_places(root: Path, folders: Sequence[str]) -> None:
     Raises:
         ConfigError: Naming the first link, pipe, socket or device, or what is in the place of a folder.
     """
-    cached = sorted(path for path in (root / CACHE).rglob("*") if path.parent == root / CACHE or path.is_symlink())
-    for path in (*(root / folder for folder in folders), root / CACHE, root / LOCK, *cached):
+    for path in (*(root / folder for folder in folders), root / CACHE, root / LOCK, *_cached(root)):
         name = str(path.relative_to(root))
         if path.is_symlink():
             raise ConfigError(
                 f"{root}: {name} is a link, behind which nothing is compared or removed; put the folder or file "
                 "itself there, or name another folder"
             )
-        if path.exists() and not (path.is_dir() or (path.is_file() and name not in folders)):
+        try:
+            mode = path.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if not (stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and name not in folders)):
             kind = "folder" if name in folders else "file"
             raise ConfigError(f"{root}: {name} is no {kind}; remove it, or name another folder")
+
+
+def _cached(root: Path) -> Iterator[Path]:
+    """Yield what lies in `.cache`, and what is no file below it; a peer may remove folders meanwhile."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        yield from sorted((root / CACHE).iterdir())
+        yield from (root / name for name in OutputFolder(root).strangers(CACHE))
 
 
 def _has_receipt(out: OutputFolder) -> bool:

@@ -145,3 +145,12 @@ def test_there_is_nothing_else():
         assert getattr(cppmill, name).__name__ == name or name == "Summary"
     with pytest.raises(AttributeError, match="'runs'"):
         cppmill.runs  # noqa: B018
+
+
+def test_a_table_of_other_files_than_the_receipt_names_is_an_error(copied_run):
+    first, second = sorted((copied_run.out / "tokens").glob("part-*.parquet"))[:2]
+    shutil.copy(first, second)
+    opened = cppmill.open_run(copied_run.out)
+    assert len(opened.table("documents")) == copied_run.receipt["dataset"]["documents"]
+    with pytest.raises(cppmill.IntegrityError, match=f"{second.name}: missing, or not the file that the receipt names"):
+        opened.table("tokens")

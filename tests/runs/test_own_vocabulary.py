@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.console.progress import Reporters
 from pipelines.versions.verify import verify
 from schemas.digests import sha256_file
 from tests.signing import rewrite
@@ -246,6 +247,28 @@ def test_names_are_proposed_from_a_run_that_counted_nothing(trees, cppmill):
     assert not (trees / "given/counts").exists()
     lines = [cppmill("vocab", "propose", trees / out).stdout.splitlines()[1:] for out in ("out", "given")]
     assert lines[0] == lines[1]
+
+
+def test_a_vocabulary_that_changes_between_scan_and_build_builds_no_tokenizer(team, cppmill, monkeypatch):
+    words, begin = command(team, "other"), Reporters.stage_done
+
+    def add_meanwhile(self, stage, *rest):
+        begin(self, stage, *rest)
+        if stage == "scan":
+            monkeypatch.undo()
+            cppmill("vocab", "add", team / "own", "npy_bool_meanwhile", "--category", "late")
+
+    monkeypatch.setattr(Reporters, "stage_done", add_meanwhile)
+    done = cppmill(*words, check=False)
+    assert done.returncode == 2
+    assert f"--vocab {team / 'own'}: it changed while the run used it; run again" in done.stderr
+    shutil.copytree(team / "other", team / "alone")
+    words[words.index(team / "other")] = team / "alone"
+    alone = cppmill("build", *words[2:], check=False)
+    assert alone.returncode == 2
+    assert f"{team / 'alone'} was scanned with another one; run `cppmill scan` again" in alone.stderr
+    cppmill(*words)
+    assert verify(str(team / "alone")) == []
 
 
 def test_nothing_is_released_or_added_in_the_tokenizer_of_a_run(team, cppmill):

@@ -21,7 +21,7 @@ from schemas.errors import ConfigError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.passwords import split_chain, url_identity, with_query
-from schemas.places import is_remote
+from schemas.places import is_remote, without_local_scheme
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import local_version, os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
@@ -81,7 +81,6 @@ _FOLDERS_AT_ONCE = 16
 _FOLDERS_PER_CALL = 1024
 """Folders whose entries are in memory at the same time."""
 
-_LOCAL_SCHEMES = ("file://", "local://")
 _NOTHING = "source {!r} is no regular file and matches none; check the name or pattern"
 _NO_SIZE = 1 << 53
 """No file has so many bytes; records have only numbers below it."""
@@ -215,9 +214,7 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
     listing = Listing()
     forget_archives()
     for index, source in enumerate(sources):
-        source = without_cache(source)
-        for scheme in _LOCAL_SCHEMES:
-            source = source.removeprefix(scheme)
+        source = without_local_scheme(without_cache(source))
         if is_remote(source):
             with store_errors(source):
                 found = list(_list_remote(source, index, listing))

@@ -1,0 +1,86 @@
+"""A pattern among the sources never takes what the run writes, whether or not the folder is there yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from configs.runs import load_run_config
+from pipelines.console.progress import Reporters
+from pipelines.stages import ingest
+from pipelines.stages.given import check_patterns
+from pipelines.stages.session import _check_places, open_session
+from schemas.errors import ConfigError
+from transforms.storage.protocol import CACHE
+
+READS_ITSELF = "--out .*: it lies inside the source .*, so the run would read its own output; choose a folder apart"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.cpp").write_text("int a;")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "source",
+    [*("*", "**", "./*", "?*", "*/*", "*/*/*", "**/*", "*/**", "**/*.parquet", "**/*.json", "*/tokenizer/*", "ou[t]")]
+    + ["{}/*", "file://{}/*", "local://{}/**"],
+)
+@pytest.mark.parametrize("out", ["out", "out/versions/v000001"])
+def test_a_pattern_that_takes_the_output_is_refused_before_there_is_any(work: Path, source: str, out: str) -> None:
+    if out.count("/") and source in ("*/*/*", "*/tokenizer/*"):
+        pytest.skip("it takes nothing that lies so deep")
+    config = load_run_config(flags={"SOURCE": [source.format(work)], "--out": out}, needs_sources=True)
+    with pytest.raises(ConfigError, match=READS_ITSELF):
+        check_patterns(config)
+
+
+@pytest.mark.parametrize(
+    "source", ["src/*", "**/*.cpp", "*.json", "s*/**", "?rc", "zip://*::file:///a.zip", "s3://b/*"]
+)
+def test_any_other_pattern_is_free(work: Path, source: str) -> None:
+    check_patterns(load_run_config(flags={"SOURCE": [source], "--out": "out"}, needs_sources=True))
+    check_patterns(load_run_config(flags={"SOURCE": ["*"], "--out": ".hidden/out"}, needs_sources=True))
+
+
+def test_patterns_of_an_object_store_are_checked_too() -> None:
+    for source, is_refused in (("s3://b/in/*", True), ("s3://b/in/*.cpp", False), ("s3://c/in/*", False)):
+        config = load_run_config(flags={"SOURCE": [source], "--out": "s3://b/in/out"}, needs_sources=True)
+        if is_refused:
+            with pytest.raises(ConfigError, match=READS_ITSELF):
+                check_patterns(config)
+        else:
+            check_patterns(config)
+
+
+def test_a_file_of_the_output_that_is_listed_all_the_same_is_refused(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.stages.session.check_patterns", lambda config: None)
+    (work / "out/.cache").mkdir(parents=True)
+    (work / "out/mine.txt").write_text("")
+    config = load_run_config(flags={"SOURCE": ["*"], "--out": "out"}, needs_sources=True)
+    with open_session(config, Reporters()), pytest.raises(ConfigError, match=READS_ITSELF):
+        ingest.list_units(config)
+
+
+def test_a_folder_of_the_cache_that_a_peer_removes_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("attempts", "tmp"):
+        (tmp_path / CACHE / name / "deeper").mkdir(parents=True)
+    listed = Path.iterdir
+
+    def remove_behind(path: Path) -> list[Path]:
+        found = list(listed(path))
+        (tmp_path / CACHE / "tmp/deeper").rmdir()
+        (tmp_path / CACHE / "tmp").rmdir()
+        return found
+
+    monkeypatch.setattr(Path, "iterdir", remove_behind)
+    _check_places(tmp_path, ("tokens",))
+    assert not (tmp_path / CACHE / "tmp").exists()
