@@ -29,6 +29,9 @@ _OPTION = re.compile(
 _LONGEST_LINE = 4_000
 """How many characters of a line are printed; a message may hold what stands in a file, such as a name of a megabyte."""
 
+_GONE = "it is not there any more; run again, and if a run is writing there, once that has ended"
+"""What is said of a file that was there when a command began."""
+
 
 class Failure(NamedTuple):
     """Why a command ends with an error.
@@ -122,6 +125,8 @@ def find_user_error(error: Exception) -> Failure | None:
     core = sys.modules.get("cppmill_core")
     if core is not None and isinstance(error, core.CoreError):
         return Failure(name, strip_label(str(error)), _core_exit_code(name))
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        return Failure(name, f"{error.filename}: {_GONE}", ExitCode.FAILED_CHECK)
     refusal = explain_refusal(error) or explain_unreachable(error)
     return _refused(refusal) if refusal else _find_in_traceback(str(error))
 

@@ -123,7 +123,10 @@ def run_id(receipt: dict[str, Any]) -> str:
 def _times(out: OutputFolder, time: str | None) -> tuple[str, str]:
     """Return when a run began and ended: what the newest finished log says, else the time that is given."""
     for log in reversed(log_names(out)):
-        events = read_events(out, log)
+        try:
+            events = read_events(out, log)
+        except FileNotFoundError:
+            continue  # a run removed it meanwhile, as it keeps the newest alone
         if events and events[-1].get("outcome") == DONE:
             return events[0]["time"], events[-1]["time"]
     if time is None:

@@ -60,6 +60,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
             or tokens that it names.
     """
     _check_options(publication, builder)
+    run = run if is_remote(run) else os.path.realpath(run)  # `current` of a store may move meanwhile
     out = OutputFolder(run)
     receipt = read_receipt(out)
     _check_folder(run, folder)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,12 @@ from schemas.resources import naming_file
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.artifact import find_foreign_contents
+from tokenizer_build.decision_files import DECISIONS, DECISIONS_PARQUET
 from tokenizer_build.lock import LOCKS
 from transforms.scan.kinds import Family, Kind
 from transforms.scan.tables import read_counts, read_statistics
 from transforms.storage.folder import OutputFolder
+from transforms.storage.footers import check_footer
 from transforms.storage.scratch import temporary_folder
 from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded, manifest_digest
 from transforms.units.prefetch import prefetch
@@ -223,12 +226,33 @@ def _open_checked(
             others = _copy_given(place, source)
             tokenizer = cppmill_core.load_tokenizer(source)
             check_side_files(source)
+            _check_decisions(source / DECISIONS_PARQUET)
         except (cppmill_core.CoreError, VocabularyConfigError) as error:
             raise ConfigError(f"--tokenizer {place}: {str(error).replace(folder, str(place))}") from error
         for name, reason in find_foreign_contents(source, tokenizer):
             raise ConfigError(f"--tokenizer {place}: {name}: {reason}; restore the directory, or build again")
         check_ends(tokenizer, options, where=f"--tokenizer {place}")
         yield source, tokenizer, others
+
+
+def _check_decisions(path: Path) -> None:
+    """Check the decisions beside a given tokenizer, if there are any, as `verify` does once they are in OUT.
+
+    Raises:
+        VocabularyConfigError: If the file is damaged, or has other columns.
+    """
+    if not path.is_file():
+        return
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as table:
+            table.read(use_threads=False)
+            known = {field.name: field.type for field in DECISIONS}
+            wrong = [f"column {field.name}" for field in table.schema_arrow if known.get(field.name) != field.type]
+            problem = next(chain(wrong, check_footer(path, table, "footer")), None)
+    except (pa.ArrowException, OSError) as error:
+        problem = str(error)
+    if problem is not None:
+        raise VocabularyConfigError(f"{path}: damaged ({problem}); restore it, or remove it")
 
 
 def _copy_given(place: Path | str, folder: Path) -> list[str]:

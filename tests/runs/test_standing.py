@@ -215,6 +215,19 @@ def test_a_given_tokenizer_that_is_replaced_while_it_is_copied_is_refused(
     assert (out / "tokenizer/manifest.json").read_bytes() == (other_tokenizer / "manifest.json").read_bytes()
 
 
+def test_decisions_of_a_given_tokenizer_that_rot_are_refused(run, cppmill, tmp_path):
+    folder, out = shutil.copytree(run.out / "tokenizer", tmp_path / "given"), tmp_path / "out"
+    path, whole = folder / "decisions.parquet", (folder / "decisions.parquet").read_bytes()
+    for place in range(4, len(whole), len(whole) // 12):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        done = cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", folder, check=False)
+        assert done.returncode == 2 or verify(str(out)) == []
+        if done.returncode:
+            assert f"--tokenizer {folder}: {path}: " in done.stderr
+            assert not (out / "tokenizer").exists()
+        shutil.rmtree(out, ignore_errors=True)
+
+
 @pytest.mark.parametrize("left", ["_unit-*.json", "vocab.tsv", "decisions.parquet"])
 def test_a_tokenizer_of_ours_without_its_manifest_is_not_that_of_another_program(run, cppmill, tmp_path, left):
     folder = shutil.copytree(run.out / "tokenizer", tmp_path / "given")

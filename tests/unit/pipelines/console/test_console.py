@@ -243,6 +243,13 @@ def test_little_is_imported_before_ctrl_c_is_silent() -> None:
     assert done.stdout.split() == ["__future__", "cppmill"]
 
 
+def test_a_file_that_went_meanwhile_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, exit_on_error():
+        (tmp_path / "part-0.parquet").read_bytes()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path}/part-0.parquet: it is not there any more; run again")
+
+
 def test_an_interrupt_of_a_command_without_a_session_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended, exit_on_error():
         raise KeyboardInterrupt
