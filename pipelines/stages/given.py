@@ -74,7 +74,7 @@ def check_urls(config: RunConfig) -> None:
 
 
 def check_patterns(config: RunConfig) -> None:
-    """Check that no pattern among the sources takes what the run writes.
+    """Check that no pattern among the sources takes what the run writes, and that no benchmark lies there.
 
     Raises:
         ConfigError: Naming the first that does.
@@ -86,6 +86,11 @@ def check_patterns(config: RunConfig) -> None:
             below = _place_in(folder or ".", out)
             if below is not None and any(map(Glob(pattern).takes, (f"{below}/{name}" for name in _WRITTEN))):
                 raise _reads_itself(out, source)
+    for place in map(without_local_scheme, config.options.ingest.decontaminate):
+        if _scheme(place) == _scheme(out) and _place_in(out, place) is not None:
+            raise ConfigError(
+                f"--decontaminate {place}: it lies in --out {out}, where the run writes; copy it elsewhere"
+            )
 
 
 def check_listed(listing: Listing, config: RunConfig) -> None:

@@ -38,7 +38,8 @@ class BenchmarkText(NamedTuple):
 def read_texts(place: str) -> Iterator[BenchmarkText]:
     """Yield the texts of a place that the user names, in order.
 
-    C++ and text are read as they are; of JSONL and Parquet every string. Of a folder other files are left alone.
+    C++ and text are read as they are; of JSONL and Parquet every string, of Parquet also what is binary. Of a folder
+    other files are left alone.
 
     Args:
         place: A file, a folder, a glob, or an fsspec URL of these.
@@ -82,7 +83,7 @@ def _jsonl_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]:
             if stream.damage:
                 raise ConfigError(f"ingest.decontaminate: {name}:{number}: {stream.damage}")
             strings = _strings(parse_json(line)) if line.strip() else ()
-            yield from (BenchmarkText(name, number, text.encode("utf-8", "replace")) for text in strings)
+            yield from (BenchmarkText(name, number, _bytes_of(text)) for text in strings)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"ingest.decontaminate: {name}:{number}: not JSON ({error})") from error
     finally:
@@ -97,12 +98,16 @@ def _parquet_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]
     except pa.ArrowException as error:
         raise ConfigError(f"ingest.decontaminate: {name}: not Parquet ({error})") from error
     for number, row in enumerate(rows, start=1):
-        yield from (BenchmarkText(name, number, text.encode("utf-8", "replace")) for text in _strings(row))
+        yield from (BenchmarkText(name, number, _bytes_of(text)) for text in _strings(row))
 
 
-def _strings(value: object) -> Iterator[str]:
-    """Yield the strings in a JSON value, not its keys."""
-    if isinstance(value, str):
+def _bytes_of(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+
+
+def _strings(value: object) -> Iterator[str | bytes]:
+    """Yield the strings in a JSON value, not its keys, or in a row of Parquet, whose text may be binary."""
+    if isinstance(value, str | bytes):
         yield value
     elif isinstance(value, dict | list):
         for entry in value.values() if isinstance(value, dict) else value:

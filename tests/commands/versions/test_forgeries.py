@@ -195,7 +195,7 @@ FORGERIES = {
     "platform vocabulary": (receipt(platform_vocab={"digest": "0" * 64}), "platform_vocab.json: its digest"),
     "no version of cppmill": (
         lambda out: rewrite(out / "receipt.json", lambda value: value["code"].pop("cppmill")),
-        "its code is no list of versions",
+        "code.cppmill is missing",
     ),
     "control text": (unit("tokens", lambda value: value["totals"].update(control_text={"<EOS>": 3})), "control_text"),
     "inputs of a token shard": (unit("tokens", other_inputs), "its input documents/part"),

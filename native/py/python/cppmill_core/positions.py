@@ -36,6 +36,7 @@ _UNREADABLE = (
     TypeError,
     LookupError,
     AttributeError,
+    RuntimeError,
 )
 _FORM: Mapping[str, type] = {
     **dict.fromkeys(("epoch", "consumed", "seed", "streams"), Integral),

@@ -195,3 +195,15 @@ def test_a_file_of_torch_with_another_byte_is_damaged(tmp_path: Path, position: 
     path.write_bytes(path.read_bytes().replace(b"consumed", b"cOnsumed", 1))
     with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.pt: damaged"):
         read_position(path)
+
+
+@pytest.mark.parametrize(("place", "bit"), [(8, 1), (10, 64)], ids=["said to be encrypted", "no such compression"])
+def test_a_file_of_torch_with_another_bit_in_its_directory_is_damaged(
+    tmp_path: Path, position: dict[str, Any], place: int, bit: int
+) -> None:
+    path = save_torch(tmp_path / "model.pt", {"data": position})
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + place] ^= bit
+    path.write_bytes(data)
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.pt: damaged"):
+        read_position(path)

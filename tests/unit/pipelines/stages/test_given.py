@@ -58,6 +58,18 @@ def test_patterns_of_an_object_store_are_checked_too() -> None:
             check_patterns(config)
 
 
+def test_a_benchmark_in_the_output_is_refused(work: Path) -> None:
+    (work / "out/documents").mkdir(parents=True)
+    for place, is_refused in (("out/documents", True), ("out", True), (f"file://{work}/out", True), ("src", False)):
+        flags = {"SOURCE": ["src"], "--out": "out", "--decontaminate": [place]}
+        config = load_run_config(flags=flags, needs_sources=True)
+        if is_refused:
+            with pytest.raises(ConfigError, match="--decontaminate .*: it lies in --out out, where the run writes"):
+                check_patterns(config)
+        else:
+            check_patterns(config)
+
+
 def test_a_file_of_the_output_that_is_listed_all_the_same_is_refused(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,7 +120,7 @@ def test_fewer_words_find_more(filter_by: Callable[..., ContentFilter]) -> None:
     assert filter_by("code.cpp", CODE, decontaminate_ngram_words=6)(part, None).reason == Filtered.CONTAMINATED
 
 
-@pytest.mark.parametrize("name", ["b.jsonl", "b.jsonl.gz", "b.parquet"])
+@pytest.mark.parametrize("name", ["b.jsonl", "b.jsonl.gz", "b.parquet", "binary.parquet"])
 def test_every_string_of_problems_in_tables_counts(
     name: str, filter_by: Callable[..., ContentFilter], tmp_path: Path
 ) -> None:
@@ -131,6 +131,9 @@ def test_every_string_of_problems_in_tables_counts(
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "made.parquet")
     data = {"b.jsonl": lines, "b.jsonl.gz": gzip.compress(lines), "b.parquet": (tmp_path / "made.parquet").read_bytes()}
+    table = pa.table({"path": ["a.cpp", "b.cpp"], "content": pa.array([b"int a;", CODE], pa.large_binary())})
+    pq.write_table(table, tmp_path / "made.parquet")
+    data["binary.parquet"] = (tmp_path / "made.parquet").read_bytes()
     found = filter_by(name, data[name])(CODE, None)
     assert found.detail == f"13 words of {name}:2 in line 2"
 
