@@ -185,7 +185,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         ConfigError: If there is no tokenizer, or one whose files differ from its manifest, or do not keep what it
             promises.
     """
-    with _open_checked(place, session.config.options.tokenize) as (source, tokenizer, others):
+    with _open_checked(place, session.config) as (source, tokenizer, others):
         if _install(session, source, others):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
         session.forget(Stage.BUILD)
@@ -205,14 +205,12 @@ def check_given(config: RunConfig) -> None:
         ConfigError: As `install_tokenizer`.
     """
     if config.tokenizer is not None and not is_remote(str(config.tokenizer)):
-        with _open_checked(config.tokenizer, config.options.tokenize):
+        with _open_checked(config.tokenizer, config):
             pass
 
 
 @contextmanager
-def _open_checked(
-    place: Path | str, options: TokenizeOptions
-) -> Iterator[tuple[Path, cppmill_core.AnyTokenizer, list[str]]]:
+def _open_checked(place: Path | str, config: RunConfig) -> Iterator[tuple[Path, cppmill_core.AnyTokenizer, list[str]]]:
     """Copy the directory of a given tokenizer, check the copy, and load it: the directory may change meanwhile.
 
     Yields:
@@ -223,15 +221,17 @@ def _open_checked(
     with temporary_folder() as folder:
         source = Path(folder)
         try:
-            others = _copy_given(place, source)
+            with naming_file(OutputFolder(config.out).where("tokenizer"), source):
+                others = _copy_given(place, source)
             tokenizer = cppmill_core.load_tokenizer(source)
             check_side_files(source)
             _check_decisions(source / DECISIONS_PARQUET)
         except (cppmill_core.CoreError, VocabularyConfigError) as error:
-            raise ConfigError(f"--tokenizer {place}: {str(error).replace(folder, str(place))}") from error
+            kind = VocabularyConfigError if isinstance(error, VocabularyConfigError) else ConfigError
+            raise kind(f"--tokenizer {place}: {str(error).replace(folder, str(place))}") from error
         for name, reason in find_foreign_contents(source, tokenizer):
             raise ConfigError(f"--tokenizer {place}: {name}: {reason}; restore the directory, or build again")
-        check_ends(tokenizer, options, where=f"--tokenizer {place}")
+        check_ends(tokenizer, config.options.tokenize, where=f"--tokenizer {place}")
         yield source, tokenizer, others
 
 
