@@ -107,10 +107,22 @@ def _check_url(url: str, place: Place) -> Iterator[str]:
         yield f"{place()}: {missing}"
 
 
+READS_ITSELF = "it lies inside the source {source}, so the run would read its own output"
+"""Why an output folder cannot be where it is."""
+
+
+def place_in(source: PurePath, out: PurePath) -> PurePath | None:
+    """Return where an output lies in a source; None if it is elsewhere, or in a hidden folder, which is not read."""
+    if not out.is_relative_to(source):
+        return None
+    place = out.relative_to(source)
+    return None if any(part.startswith(".") for part in place.parts) else place
+
+
 def _clash(out: PurePath, source: PurePath) -> str | None:
-    """Return why output and source cannot be where they are; hidden folders are not read, so they are free."""
-    if out.is_relative_to(source) and not any(part.startswith(".") for part in out.relative_to(source).parts):
-        return "it lies inside the source {source}, so the run would read its own output"
+    """Return why output and source cannot be where they are."""
+    if place_in(source, out) is not None:
+        return READS_ITSELF
     if source.is_relative_to(out):
         return "the source {source} lies inside it"
     return None

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 import cppmill_core
 from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST, TOKENIZER
 
+from configs.places import READS_ITSELF, place_in
 from configs.published import is_published
 from configs.runs import RunConfig
 from pipelines.engines.cache import engine_path
@@ -110,14 +111,12 @@ def check_listed(listing: Listing, config: RunConfig) -> None:
 
 def _place_in(folder: str, place: str) -> str | None:
     """Return where a place is in a folder, both paths or URLs of one kind; None if it is elsewhere or hidden in it."""
-    inner, outer = (
-        PurePosixPath(text.partition("://")[2]) if is_remote(text) else PurePosixPath(os.path.realpath(text))
-        for text in (place, folder)
+    outer, inner = (
+        PurePosixPath(text.partition("://")[2] if is_remote(text) else os.path.realpath(text))
+        for text in (folder, place)
     )
-    if not inner.is_relative_to(outer):
-        return None
-    below = inner.relative_to(outer)
-    return None if any(part.startswith(".") for part in below.parts) else below.as_posix()
+    below = place_in(outer, inner)
+    return None if below is None else below.as_posix()
 
 
 def _scheme(place: str) -> str:
@@ -125,10 +124,7 @@ def _scheme(place: str) -> str:
 
 
 def _reads_itself(out: str, source: Path | str) -> ConfigError:
-    return ConfigError(
-        f"--out {out}: it lies inside the source {source}, so the run would read its own output; choose a folder apart "
-        "from the sources"
-    )
+    return ConfigError(f"--out {out}: {READS_ITSELF.format(source=source)}; choose a folder apart from the sources")
 
 
 def no_tokenizer(place: Path | str) -> ConfigError:

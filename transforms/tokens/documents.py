@@ -58,13 +58,13 @@ class RunDocuments:
         self._units = {shard["path"]: shard["unit"] for shard in receipt["dataset"]["shards"]}
         self._files: Mapping[str, str] = receipt["files"]
         self._checked: set[str] = set()
-        self._group_rows: dict[str, list[int]] = {}
         self._licenses = lru_cache(HELD_SHARDS)(self._read_licenses)
 
     def rows(self, shard: str, group: int, rows: Any) -> Iterator[RunDocument]:  # noqa: ANN401 - an array of numbers
         """Yield the documents of some rows of a row group, in the order given."""
-        table = self.read(shard, group, self.COLUMNS).take(rows)
-        yield from self._documents(shard, table, self._first_row(shard, group) + np.asarray(rows))
+        with self.open(shard) as file:
+            table, first = file.read_row_group(group, columns=list(self.COLUMNS)).take(rows), _first_row(file, group)
+        yield from self._documents(shard, table, first + np.asarray(rows))
 
     def find(self, shard: str, names: Collection[str]) -> Iterator[tuple[RunDocument, Any]]:
         """Yield the documents of a token shard with these ids, each with its token ids."""
@@ -76,15 +76,9 @@ class RunDocuments:
                 if pc.any(inside).as_py():
                     table = file.read_row_group(group, columns=[*self.COLUMNS, "token_ids"]).filter(inside)
                     tokens: Any = table["token_ids"]
-                    rows = self._first_row(shard, group) + np.flatnonzero(inside.to_numpy())
+                    rows = _first_row(file, group) + np.flatnonzero(inside.to_numpy())
                     for row, document in enumerate(self._documents(shard, table, rows)):
                         yield document, tokens[row].values.to_numpy()
-
-    def read(self, shard: str, group: int, columns: Collection[str]) -> pa.Table:
-        """Return columns of a row group of a token shard."""
-        with self.open(shard) as file:
-            table: pa.Table = file.read_row_group(group, columns=list(columns))
-        return table
 
     def open(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
         """Open a token shard.
@@ -101,14 +95,6 @@ class RunDocuments:
         is_checked = name in self._checked
         self._checked.add(name)
         return is_checked
-
-    def _first_row(self, shard: str, group: int) -> int:
-        """Return which row of a token shard the first one of a row group is."""
-        if shard not in self._group_rows:
-            with self.open(shard) as file:
-                rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-            self._group_rows[shard] = rows
-        return sum(self._group_rows[shard][:group])
 
     def _documents(self, shard: str, table: pa.Table, rows: npt.NDArray[np.int64]) -> Iterator[RunDocument]:
         """Yield the documents of a table, which are these rows of a token shard."""
@@ -145,3 +131,8 @@ class RunDocuments:
         if sha256(data).hexdigest() not in (self._files.get(unit), self._files.get(old_receipt_path(unit) or "")):
             raise IntegrityError(f"{where}: not the file that the receipt names; {_REMEDY}")
         return UnitReceipt.from_bytes(data, where=where)
+
+
+def _first_row(file: pq.ParquetFile, group: int) -> int:
+    """Return which row of a file the first one of a row group is."""
+    return sum(file.metadata.row_group(number).num_rows for number in range(group))

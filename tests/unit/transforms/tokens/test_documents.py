@@ -15,4 +15,4 @@ def test_a_shard_that_the_receipt_does_not_name_is_an_error_that_says_so(run: An
     with pytest.raises(
         IntegrityError, match=r"tokgns/part-0\.parquet: the receipt does not name it; run `cppmill run`"
     ):
-        RunDocuments(out, read_receipt(out)).read("tokgns/part-0.parquet", 0, ["doc_id"])
+        RunDocuments(out, read_receipt(out)).open("tokgns/part-0.parquet")
