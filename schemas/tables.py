@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from schemas.export_options import SequenceOptions
 
 DATA_FORMAT_VERSION = 1
 """Version of the files' layout; part of every unit key."""
+
+_FORMAT_KEY, _FORMAT = b"cppmill.format", str(DATA_FORMAT_VERSION).encode()
 
 PLATFORM_VOCAB_SIZE = 113
 """Ids of the platform vocabulary that comes with cppmill, padding 0 included; a run may add more."""
@@ -35,6 +38,32 @@ def is_annotated(fields: Iterable[pa.Field[Any]]) -> bool:
         field.metadata or is_annotated(field.type.field(number) for number in range(field.type.num_fields))
         for field in fields
     )
+
+
+def column_problems(file: pq.ParquetFile, schema: pa.Schema, *, complete: bool) -> Iterator[str]:
+    """Yield how the columns and the footer of a file differ from those of a table here.
+
+    Args:
+        file: An open file.
+        schema: What the table has.
+        complete: Whether this version wrote the file; one of another version may lack columns, or allow nulls.
+    """
+    found, footer = file.schema_arrow, file.metadata.metadata or {}
+    known = {field.name: field.type for field in schema}
+    wrong = [field.name for field in found if known.get(field.name) != field.type or is_annotated([field])]
+    if wrong or found.names != [name for name in schema.names if name in found.names]:
+        shown = (wrong or found.names)[0]
+        yield f"the column {shown!r} is not of this table there, of another type or with metadata"
+    elif complete:
+        other = [
+            field.name for field in schema if field.name not in found.names or not field.equals(found.field(field.name))
+        ]
+        if other:
+            yield f"the column {other[0]!r} is missing, or may have nulls although it has none in a run"
+    if unknown := sorted(footer.keys() - {b"ARROW:schema", _FORMAT_KEY}):
+        yield f"its footer has the key {unknown[0].decode(errors='replace')!r}"
+    if footer.get(_FORMAT_KEY, _FORMAT) != _FORMAT:
+        yield f"its footer has another format than {_FORMAT.decode()}"
 
 
 _TEXT, _BYTES, _UINT32, _UINT64, _INT64 = pa.string(), pa.binary(), pa.uint32(), pa.uint64(), pa.int64()

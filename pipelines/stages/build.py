@@ -42,7 +42,7 @@ from schemas.options import RunOptions, TokenizeOptions
 from schemas.places import is_remote
 from schemas.printing import one_line
 from schemas.resources import naming_file
-from schemas.tables import GROUPED_WORDS, WORDS
+from schemas.tables import GROUPED_WORDS, WORDS, column_problems
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.artifact import find_foreign_contents
 from tokenizer_build.decision_files import DECISIONS, DECISIONS_PARQUET
@@ -246,8 +246,7 @@ def _check_decisions(path: Path) -> None:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as table:
             table.read(use_threads=False)
-            known = {field.name: field.type for field in DECISIONS}
-            wrong = [f"column {field.name}" for field in table.schema_arrow if known.get(field.name) != field.type]
+            wrong = column_problems(table, DECISIONS, complete=True)
             problem = next(chain(wrong, check_footer(path, table, "footer")), None)
     except (pa.ArrowException, OSError) as error:
         problem = str(error)

@@ -75,22 +75,21 @@ def check_urls(config: RunConfig) -> None:
 
 
 def check_patterns(config: RunConfig) -> None:
-    """Check that no pattern among the sources takes what the run writes, and that no benchmark lies there.
+    """Check that no pattern among the sources takes what the run writes, and that no benchmark has any of it.
 
     Raises:
         ConfigError: Naming the first that does.
     """
     out = str(config.out)
     for source in map(without_local_scheme, map(without_cache, map(str, config.sources))):
-        if is_glob(source) and _scheme(source) == _scheme(out):
-            folder, pattern = split_glob(source)
-            below = _place_in(folder or ".", out)
-            if below is not None and any(map(Glob(pattern).takes, (f"{below}/{name}" for name in _WRITTEN))):
-                raise _reads_itself(out, source)
+        if is_glob(source) and _has_output(source, out):
+            raise _reads_itself(out, source)
     for place in map(without_local_scheme, config.options.ingest.decontaminate):
-        if _scheme(place) == _scheme(out) and _place_in(out, place) is not None:
+        inside = _scheme(place) == _scheme(out) and _place_in(out, place) is not None
+        if inside or _has_output(place, out):
             raise ConfigError(
-                f"--decontaminate {place}: it lies in --out {out}, where the run writes; copy it elsewhere"
+                f"--decontaminate {place}: it {'lies in' if inside else 'has files of'} --out {out}, where the run "
+                "writes; copy the benchmark elsewhere"
             )
 
 
@@ -117,6 +116,15 @@ def _place_in(folder: str, place: str) -> str | None:
     )
     below = place_in(outer, inner)
     return None if below is None else below.as_posix()
+
+
+def _has_output(place: str, out: str) -> bool:
+    """Return whether a folder or a pattern, or what it matches, has files that a run writes in OUT."""
+    if _scheme(place) != _scheme(out):
+        return False
+    folder, pattern = split_glob(place) if is_glob(place) else (place, "*")
+    below = _place_in(folder or ".", out)
+    return below is not None and any(map(Glob(pattern).takes, (f"{below}/{name}" for name in _WRITTEN)))
 
 
 def _scheme(place: str) -> str:

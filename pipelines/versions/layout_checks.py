@@ -26,7 +26,7 @@ from schemas.ledger import Ledger
 from schemas.options import IngestOptions, RunOptions
 from schemas.plugins.entry_points import READERS_GROUP
 from schemas.reasons import Column, Dead, Filtered
-from schemas.tables import DATA_FORMAT_VERSION, PARTITIONED_WORDS, REJECTS, WORDS, is_annotated
+from schemas.tables import PARTITIONED_WORDS, REJECTS, WORDS, column_problems
 from schemas.units import REJECTS_PREFIX, Stage, is_unit_receipt
 from tokenizer_build.artifact import MANIFEST_JSON
 from tokenizer_build.decision_files import DECISIONS
@@ -100,7 +100,6 @@ _OPTION_OF: dict[str, str] = {
 _TABLES = (Kind.PARQUET, Kind.JSONL, Kind.TEXT)
 _OFF = {"sample": 1.0}
 _OF_ARCHIVES = (Dead.NOT_AN_ARCHIVE, Dead.EXPANSION)
-_FORMAT = str(DATA_FORMAT_VERSION).encode()
 
 
 def check_layout(run: RunUnits) -> Iterator[str]:
@@ -244,24 +243,10 @@ def _schema(name: str, ingest: Mapping[str, Any]) -> pa.Schema | None:
 def _check_columns(run: RunUnits, name: str, schema: pa.Schema) -> Iterator[str]:
     where = run.out.where(name)
     with run.out.open_local(name) as path, naming_damage(where), pq.ParquetFile(path) as table:
-        found, footer = table.schema_arrow, table.metadata.metadata or {}
         if name not in run.documents:  # those are looked at with their contents
             yield from check_footer(path, table, where)
-    known = {field.name: field.type for field in schema}
-    wrong = [field.name for field in found if known.get(field.name) != field.type or is_annotated([field])]
-    if wrong or found.names != [name for name in schema.names if name in found.names]:
-        shown = (wrong or found.names)[0]
-        yield f"{where}: the column {shown!r} is not of this table there, of another type or with metadata"
-    elif is_installed(run.receipt["code"]) and not found.equals(schema):
-        other = [
-            field.name for field in schema if field.name not in found.names or not field.equals(found.field(field.name))
-        ]
-        yield f"{where}: the column {other[0]!r} is missing, or may have nulls although it has none in a run"
-    unknown = sorted(footer.keys() - {b"ARROW:schema", b"cppmill.format"})
-    if unknown:
-        yield f"{where}: its footer has the key {unknown[0].decode(errors='replace')!r}"
-    if footer.get(b"cppmill.format", _FORMAT) != _FORMAT:
-        yield f"{where}: its footer has another format than {_FORMAT.decode()}"
+        for problem in column_problems(table, schema, complete=is_installed(run.receipt["code"])):
+            yield f"{where}: {problem}"
 
 
 def check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[str]:

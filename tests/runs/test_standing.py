@@ -5,6 +5,8 @@ import re
 import shutil
 
 import cppmill_core
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engines.worker_check import check_workers
@@ -226,6 +228,31 @@ def test_decisions_of_a_given_tokenizer_that_rot_are_refused(run, cppmill, tmp_p
             assert f"--tokenizer {folder}: {path}: " in done.stderr
             assert not (out / "tokenizer").exists()
         shutil.rmtree(out, ignore_errors=True)
+
+
+def _with_metadata(table):
+    return table.cast(pa.schema([field.with_metadata({"a": "b"}) for field in table.schema]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _with_metadata,
+        lambda table: table.replace_schema_metadata({"mine": "yes"}),
+        lambda table: table.drop_columns(["rule"]),
+        lambda table: table.select(table.column_names[::-1]),
+        lambda table: table.cast(pa.schema([field.with_nullable(True) for field in table.schema])),
+    ],
+    ids=["metadata of columns", "metadata", "a column less", "another order", "nulls"],
+)
+def test_decisions_of_a_given_tokenizer_that_verify_refuses_are_refused(run, cppmill, tmp_path, change):
+    folder, out = shutil.copytree(run.out / "tokenizer", tmp_path / "given"), tmp_path / "out"
+    path = folder / "decisions.parquet"
+    pq.write_table(change(pq.read_table(path)), path, compression="zstd")
+    done = cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", folder, check=False)
+    assert done.returncode == 2
+    assert f"--tokenizer {folder}: {path}: damaged (" in done.stderr
+    assert not (out / "tokenizer").exists()
 
 
 @pytest.mark.parametrize("left", ["_unit-*.json", "vocab.tsv", "decisions.parquet"])

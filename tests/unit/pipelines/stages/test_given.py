@@ -58,16 +58,23 @@ def test_patterns_of_an_object_store_are_checked_too() -> None:
             check_patterns(config)
 
 
-def test_a_benchmark_in_the_output_is_refused(work: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("out/documents", "lies in"), ("out", "lies in"), ("file://{}/out", "lies in"), ("out/*/*", "lies in")]
+    + [(place, "has files of") for place in (".", "*", "**/*.parquet", "{}/o*/documents/*", "file://{}/**/*.txt")],
+)
+def test_a_benchmark_of_the_output_is_refused(work: Path, place: str, said: str) -> None:
     (work / "out/documents").mkdir(parents=True)
-    for place, is_refused in (("out/documents", True), ("out", True), (f"file://{work}/out", True), ("src", False)):
-        flags = {"SOURCE": ["src"], "--out": "out", "--decontaminate": [place]}
-        config = load_run_config(flags=flags, needs_sources=True)
-        if is_refused:
-            with pytest.raises(ConfigError, match="--decontaminate .*: it lies in --out out, where the run writes"):
-                check_patterns(config)
-        else:
-            check_patterns(config)
+    flags = {"SOURCE": ["src"], "--out": "out", "--decontaminate": [place.format(work)]}
+    config = load_run_config(flags=flags, needs_sources=True)
+    with pytest.raises(ConfigError, match=f"--decontaminate .*: it {said} --out out, where the run writes"):
+        check_patterns(config)
+
+
+@pytest.mark.parametrize("place", ["src", "*.jsonl", "**/*.jsonl", "s3://b/*"])
+def test_any_other_benchmark_is_free(work: Path, place: str) -> None:
+    flags = {"SOURCE": ["src"], "--out": "out", "--decontaminate": [place]}
+    check_patterns(load_run_config(flags=flags, needs_sources=True))
 
 
 def test_a_file_of_the_output_that_is_listed_all_the_same_is_refused(
