@@ -38,7 +38,7 @@ def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: If it is not JSON, or nested more deeply than Python reads.
+        ValueError: If it is not JSON, nested more deeply than Python reads, or has a number of thousands of digits.
 
     Example:
         >>> parse_json(b'{"a": [1]}')
@@ -48,6 +48,10 @@ def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
         return json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError as error:  # of `int`, whose advice is for programmers
+        raise ValueError("a number has thousands of digits") from error
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from transforms.records.manifests import (
     make_manifest,
     publish_manifest,
     read_intact_manifest,
+    read_manifest,
 )
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import MALFORMED, reads_record
@@ -229,11 +230,19 @@ def open_export(
             raise ConfigError(
                 f"--out {out.root}: it holds {foreign}, which no export of {stage} wrote; name another folder"
             )
-        check_unused(out)
+        check_unused(out, is_export=_has_manifest(out))
 
     source = open_source(OutputFolder(config.run), config.options)
     with open_session(config, reporter, check_folder) as session:
         yield Export(session=session, **vars(source))
+
+
+def _has_manifest(out: OutputFolder) -> bool:
+    """Return whether a folder has a manifest that an export wrote, and not another file of this name."""
+    try:
+        return read_manifest(out) is not None
+    except IntegrityError:
+        return False
 
 
 def open_source(

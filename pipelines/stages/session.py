@@ -560,11 +560,15 @@ def _makes_receipt(session: Session[Any]) -> bool:
     return isinstance(config, RunConfig) and (is_known or config.tokenizer is not None)
 
 
-def check_unused(out: OutputFolder) -> None:
+def check_unused(out: OutputFolder, *, is_export: bool = False) -> None:
     """Check that the folders to be written and cleaned up hold no other files: `--out ~/src`, by mistake.
 
     A log proves that they are written here: one is opened behind this check, before anything else. The first files of
     an export have nothing else beside them when it is killed.
+
+    Args:
+        out: The folder of a run or an export.
+        is_export: Whether it has the manifest of an export, which proves it too.
 
     Raises:
         ConfigError: Naming the first such file, what is in the place of a folder, or that it is a store of versions.
@@ -575,7 +579,7 @@ def check_unused(out: OutputFolder) -> None:
         raise ConfigError(
             f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"
         )
-    if any(out.files(f"{CACHE}/plans")) or log_names(out) or _has_receipt(out):
+    if is_export or any(out.files(f"{CACHE}/plans")) or log_names(out) or _has_receipt(out):
         return
     found = [name for folder in _WRITTEN for name in out.files(folder)] + [RECEIPT] * out.exists(RECEIPT)
     given = out.exists("tokenizer/manifest.json")

@@ -88,7 +88,7 @@ def parse_ids(data: bytes, *, vocab_size: int, where: str) -> list[int]:
         ids = parse_json(data)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{place}: not JSON ({error}); a JSON array of ids is needed, as `encode` prints it"
+            f"{place}: not JSON that can be read ({error}); a JSON array of ids is needed, as `encode` prints it"
         ) from error
     if not isinstance(ids, list):
         raise ConfigError(f"{place}: a JSON {_kind(ids)}; a JSON array of ids is needed, as `encode` prints it")
@@ -96,7 +96,9 @@ def parse_ids(data: bytes, *, vocab_size: int, where: str) -> list[int]:
         if type(entry) is not int:
             raise ConfigError(f"{place}: entry {index:,} is {_shown(entry)}; ids are whole numbers")
         if not 0 <= entry < vocab_size:
-            raise ConfigError(f"{place}: entry {index:,} is {entry}; the tokenizer has the ids 0 to {vocab_size - 1:,}")
+            raise ConfigError(
+                f"{place}: entry {index:,} is {_shown(entry)}; the tokenizer has the ids 0 to {vocab_size - 1:,}"
+            )
     return ids
 
 

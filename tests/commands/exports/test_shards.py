@@ -231,6 +231,16 @@ def test_an_export_that_was_killed_behind_its_first_file_goes_on(run: Any, shard
     assert tree(out) == tree(shards)
 
 
+def test_an_export_that_lost_its_receipts_and_its_cache_is_made_again(run: Any, shards: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(shards, tmp_path / "out")
+    shutil.rmtree(out / ".cache")
+    for path in (out / "shards").glob("_unit-*.json"):
+        path.unlink()
+    export(run.out, out, **BY_PROJECT)
+    assert (out / MANIFEST).read_bytes() == (shards / MANIFEST).read_bytes()
+    assert list(verify_export(OutputFolder(out))) == []
+
+
 def test_a_second_call_changes_nothing_and_another_one_leaves_nothing_behind(
     run: Any, shards: Path, tmp_path: Path
 ) -> None:

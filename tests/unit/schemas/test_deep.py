@@ -25,6 +25,11 @@ def test_deep_json_is_a_value_error(text: str) -> None:
         parse_json(text)
 
 
+def test_json_numbers_of_thousands_of_digits_are_said_without_advice_for_programmers() -> None:
+    with pytest.raises(ValueError, match="^a number has thousands of digits$"):
+        parse_json("[" + "9" * 6000 + "]")
+
+
 def test_deep_toml_is_not_toml() -> None:
     with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
         parse_toml("a=" + "[" * DEEP)

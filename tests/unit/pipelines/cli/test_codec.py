@@ -79,6 +79,7 @@ BAD_ARRAYS = [
     (b"[1, 2", "not JSON"),
     (b"\xff", "not JSON"),
     (b"[" * 100_000, "not JSON"),
+    (b"[" + b"9" * 6000 + b"]", "not JSON that can be read (a number has thousands of digits); a JSON array"),
     (b'{"ids": [1]}', "a JSON object; a JSON array of ids is needed"),
     (b"7", "a JSON number; "),
     (b"null", "a JSON null; "),
