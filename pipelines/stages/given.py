@@ -85,7 +85,7 @@ def check_patterns(config: RunConfig) -> None:
         if is_glob(source) and _has_output(source, out):
             raise _reads_itself(out, source)
     for place in map(without_local_scheme, config.options.ingest.decontaminate):
-        inside = _scheme(place) == _scheme(out) and _place_in(out, place) is not None
+        inside = _place_in(out, place) is not None
         if inside or _has_output(place, out):
             raise ConfigError(
                 f"--decontaminate {place}: it {'lies in' if inside else 'has files of'} --out {out}, where the run "
@@ -101,7 +101,7 @@ def check_listed(listing: Listing, config: RunConfig) -> None:
     """
     out = str(config.out)
     for number, root in enumerate(listing.roots):
-        below = _place_in(root.location, out) if _scheme(root.location) == _scheme(out) else None
+        below = _place_in(root.location, out)
         if below is not None:
             paths = (item.path for item in listing.inputs if item.source == number)
             if any(path.startswith(f"{below}/") for path in paths):
@@ -109,7 +109,9 @@ def check_listed(listing: Listing, config: RunConfig) -> None:
 
 
 def _place_in(folder: str, place: str) -> str | None:
-    """Return where a place is in a folder, both paths or URLs of one kind; None if it is elsewhere or hidden in it."""
+    """Return where a place is in a folder, each a path or a URL; None if it is elsewhere or hidden in it."""
+    if _scheme(folder) != _scheme(place):
+        return None
     outer, inner = (
         PurePosixPath(text.partition("://")[2] if is_remote(text) else os.path.realpath(text))
         for text in (folder, place)
@@ -119,9 +121,7 @@ def _place_in(folder: str, place: str) -> str | None:
 
 
 def _has_output(place: str, out: str) -> bool:
-    """Return whether a folder or a pattern, or what it matches, has files that a run writes in OUT."""
-    if _scheme(place) != _scheme(out):
-        return False
+    """Return whether a folder, or what a pattern takes, has files that a run writes in OUT."""
     folder, pattern = split_glob(place) if is_glob(place) else (place, "*")
     below = _place_in(folder or ".", out)
     return below is not None and any(map(Glob(pattern).takes, (f"{below}/{name}" for name in _WRITTEN)))

@@ -86,7 +86,7 @@ def parse_ids(data: bytes, *, vocab_size: int, where: str) -> list[int]:
     place = "standard input" if where == STANDARD_INPUT else where
     try:
         ids = parse_json(data)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ConfigError(
             f"{place}: not JSON that can be read ({error}); a JSON array of ids is needed, as `encode` prints it"
         ) from error
