@@ -16,7 +16,7 @@ from configs.layers import Layer, Tables, place_of
 from configs.published import is_foreign
 from schemas.digests import parse_json
 from schemas.passwords import NO_PASSWORD, encode_spaces, has_password, redacted
-from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package, without_local_scheme
+from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package, plain_place
 
 WILDCARDS = "*?["
 
@@ -35,7 +35,7 @@ def check_places(tables: Tables, *, layers: Sequence[Layer], needs_sources: bool
     run = tables.get("run", {})
     sources, out, tokenizer = run.get("sources", ()), run.get("out"), run.get("tokenizer")
     sources = sources if needs_sources and isinstance(sources, tuple) else ()
-    sources = [without_local_scheme(source) if isinstance(source, str) else source for source in sources]
+    sources = [plain_place(source) if isinstance(source, str) else source for source in sources]
     if needs_sources and not run.get("sources"):
         yield "no sources: name directories, globs or archives, or set sources in [run] of the --config file"
     yield from _check_sources(sources, partial(place_of, layers, "run", "sources"))

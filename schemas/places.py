@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 
 _NAME_BYTES = 255
 """The longest name of a file on every file system."""
@@ -18,6 +19,13 @@ _PACKAGES = {scheme: (package, scheme) for scheme, package in OUTPUT_PACKAGES.it
 _PACKAGES |= dict.fromkeys(("http", "https"), ("aiohttp", "web"))
 """The package that URLs of a scheme need, and the extra that installs it."""
 
+_CACHES = re.compile(r"(?:(?:simplecache|filecache|blockcache|cached)(?:://)?::)*")
+"""File systems of fsspec that keep a copy of what they read."""
+
+_LOCAL = ("file", "local")
+_SAME = {"s3a": "s3", "gcs": "gs"}
+"""Other schemes that fsspec knows for what an output folder can be on."""
+
 
 def is_remote(place: str) -> bool:
     """Tell whether a place is a URL, as fsspec takes it, and not a path on a local or mounted file system.
@@ -29,14 +37,22 @@ def is_remote(place: str) -> bool:
     return "://" in place
 
 
-def without_local_scheme(place: str) -> str:
-    """Return the path of a URL of this machine's file system, and anything else as it is.
+def plain_place(place: str) -> str:
+    """Return the one spelling of a place: a path, or a URL without caches, with the scheme that outputs have.
+
+    A run reads a source once, and the paths of a cache would have its password.
 
     Example:
-        >>> without_local_scheme("file:///data/src"), without_local_scheme("s3://bucket/run")
+        >>> plain_place("file:///data/src"), plain_place("simplecache::s3a://bucket/run")
         ('/data/src', 's3://bucket/run')
+        >>> plain_place("zip://a::simplecache::https://host/a.zip")
+        'zip://a::simplecache::https://host/a.zip'
     """
-    return place.removeprefix("file://").removeprefix("local://")
+    place = _CACHES.sub("", place, count=1)
+    scheme, mark, path = place.partition("://")
+    if not mark or scheme in _LOCAL:
+        return path if mark else place
+    return f"{_SAME.get(scheme, scheme)}{mark}{path}"
 
 
 def is_plain_path(path: str) -> bool:

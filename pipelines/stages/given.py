@@ -21,7 +21,7 @@ from configs.runs import RunConfig
 from pipelines.engines.cache import engine_path
 from pipelines.stages.platforms import read_platforms
 from schemas.errors import ConfigError, ResourceError
-from schemas.places import is_remote, without_local_scheme
+from schemas.places import is_remote, plain_place
 from schemas.resources import explain_refusal
 from schemas.units import RECEIPT_FOLDERS, Stage, is_unit_receipt
 from transforms.records.receipts import RECEIPT
@@ -30,7 +30,6 @@ from transforms.sources.globs import Glob, is_glob, split_glob
 from transforms.sources.listing import Listing, check_source
 from transforms.storage.folder import OutputFolder
 from transforms.storage.scratch import temporary_folder
-from transforms.storage.urls import without_cache
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
@@ -74,17 +73,17 @@ def check_urls(config: RunConfig) -> None:
         read_platforms(config.platforms)
 
 
-def check_patterns(config: RunConfig) -> None:
-    """Check that no pattern among the sources takes what the run writes, and that no benchmark has any of it.
+def check_own_output(config: RunConfig) -> None:
+    """Check that no source takes what the run writes, and that no benchmark has any of it.
 
     Raises:
         ConfigError: Naming the first that does.
     """
     out = str(config.out)
-    for source in map(without_local_scheme, map(without_cache, map(str, config.sources))):
-        if is_glob(source) and _has_output(source, out):
+    for source in map(plain_place, map(str, config.sources)):
+        if _has_output(source, out):
             raise _reads_itself(out, source)
-    for place in map(without_local_scheme, config.options.ingest.decontaminate):
+    for place in map(plain_place, config.options.ingest.decontaminate):
         inside = _place_in(out, place) is not None
         if inside or _has_output(place, out):
             raise ConfigError(

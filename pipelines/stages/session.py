@@ -27,7 +27,7 @@ from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import check_workers
 from pipelines.stages.benchmarks import recorded_options
-from pipelines.stages.given import check_patterns, check_urls
+from pipelines.stages.given import check_own_output, check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.digests import parse_json, sha256_json, with_digest
@@ -487,7 +487,7 @@ def open_session(
         ResourceError: If a limit is too low for any run: of address space, data or threads.
     """
     if isinstance(config, RunConfig):
-        check_patterns(config)
+        check_own_output(config)
         check_urls(config)
     out = OutputFolder(config.out)
     check_limits(out.root)

@@ -21,7 +21,7 @@ from schemas.errors import ConfigError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.passwords import split_chain, url_identity, with_query
-from schemas.places import is_remote, without_local_scheme
+from schemas.places import is_remote, plain_place
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import local_version, os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
@@ -33,7 +33,6 @@ from transforms.storage.urls import (
     open_url,
     store_errors,
     walk_folder,
-    without_cache,
 )
 
 logger = module_logger(__name__)
@@ -214,7 +213,7 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
     listing = Listing()
     forget_archives()
     for index, source in enumerate(sources):
-        source = without_local_scheme(without_cache(source))
+        source = plain_place(source)
         if is_remote(source):
             with store_errors(source):
                 found = list(_list_remote(source, index, listing))
@@ -342,9 +341,9 @@ class _Walk:
 
 def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     """Yield the files of an fsspec URL and note its root."""
+    of_archive = _archive_version(source)  # before the archive is opened, so that a later one has another
     system, path = open_url(source)
     system.invalidate_cache()  # a branch of the Hub may have moved since this process listed it
-    of_chain = url_identity(source) if len(split_chain(source)) > 1 else ""
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
         folder, pattern = split_glob(path)
@@ -373,7 +372,7 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
             except FileNotFoundError as error:
                 yield Input(index, relative, 0, "", Kind.FILE, os_error_reason(error)[0])
                 continue
-            version = _version(known, of_chain or (url_identity(name) if is_web(name) else ""))
+            version = of_archive or _version(known, url_identity(name) if is_web(name) else "")
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] == "link":
             listing.links.append((index, relative))
@@ -437,7 +436,7 @@ def check_source(source: str) -> None:
         StoreError: If the store fails, or refuses the credentials.
     """
     with store_errors(source):
-        source = without_cache(source)
+        source = plain_place(source)
         system, path = open_url(source)
         if is_glob(source):
             system.exists(split_glob(path)[0].rstrip("/"))
@@ -471,6 +470,29 @@ def _hidden_folder(path: str) -> str:
     """Return the first hidden folder that a path goes through, empty if none."""
     parts = path.split("/")[:-1]
     return next(("/".join(parts[: place + 1]) for place, part in enumerate(parts) if part.startswith(".")), "")
+
+
+def _archive_version(source: str) -> str:
+    """Return the version of the archive whose members a URL names; empty if it names no members.
+
+    What an archive says of a member is what its packer wrote there: the same moment for all of them, in many archives.
+    """
+    _, *archive = split_chain(source)
+    if not archive:
+        return ""
+    place = plain_place("::".join(archive))
+    if not is_remote(place):
+        return UNPROVEN
+    of_outer = _archive_version(place)
+    if of_outer:
+        return of_outer
+    system, path = open_url(place)
+    system.invalidate_cache()
+    try:
+        known = _info(system, with_query(path))
+    except FileNotFoundError:
+        return UNPROVEN  # whoever opens the archive says so
+    return _version(known, f".{known['size']}{url_identity(source)}")
 
 
 def _version(info: Mapping[str, object], identity: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,11 +22,8 @@ OBJECTS: dict[str, Callable[[], Objects]] = {"s3": S3Objects, "gs": GcsObjects}
 HUB = "hf"
 """The scheme of the Hugging Face Hub, which can be read, not written."""
 
-_CACHES = re.compile(r"(?:(?:simplecache|filecache|blockcache|cached)(?:://)?::)*")
-"""File systems of fsspec that keep a copy of what they read."""
-
 _KEPT_COPIES = ("CachingFileSystem", "WholeFileCacheFileSystem", "SimpleCacheFileSystem")
-"""Their classes; an instance, and with it its copies, lasts as long as the process."""
+"""Classes of fsspec that keep a copy of what they read; an instance, and its copies, lasts as long as the process."""
 
 _DAMAGED = "FlexibleChecksumError"
 """How botocore names an error for bytes that do not fit the checksum that the store has of an object."""
@@ -109,16 +105,6 @@ def _url_to_fs(url: str) -> tuple[Any, Any]:
 
     found: tuple[Any, Any] = url_to_fs(url)
     return found
-
-
-def without_cache(url: str) -> str:
-    """Return a URL without the caches before it: a run reads a source once, and their paths would have its password.
-
-    Example:
-        >>> without_cache("simplecache::https://host/a"), without_cache("zip://a::simplecache::https://host/a.zip")
-        ('https://host/a', 'zip://a::simplecache::https://host/a.zip')
-    """
-    return _CACHES.sub("", url, count=1)
 
 
 def is_web(url: str) -> bool:

@@ -310,6 +310,17 @@ def test_another_user_of_a_url_is_another_source_and_another_password_is_not(run
     assert digests[0] != fresh
 
 
+@pytest.mark.parametrize("source", ["tar://::{}/p.tar", "tar://p/*::{}/p.tar", "tar://::file://{}/p.tar"])
+def test_an_archive_behind_a_url_whose_members_have_the_times_of_others_is_read_again(run, tmp_path, source):
+    with served(Quiet, tmp_path) as place:
+        url = source.format(tmp_path if "file://" in source else place)
+        for age, name in enumerate("ab"):
+            pack_tar(tmp_path / "p.tar", {"x.cpp": f"int {name};".encode()})
+            os.utime(tmp_path / "p.tar", (1_700_000_000 + age, 1_700_000_000 + age))
+            found = made(run, url, tmp_path / "out")
+        assert found == made(run, url, tmp_path / "fresh")
+
+
 @pytest.mark.parametrize("status", [302, 304, 401, 403, 500, 503])
 def test_what_a_web_server_refuses_is_not_said_to_be_absent(tmp_path, status):
     class Refusing(Quiet):

@@ -1,7 +1,8 @@
-"""A pattern among the sources never takes what the run writes, whether or not the folder is there yet."""
+"""No source takes what the run writes, whether or not the folder is there yet."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
 from pipelines.stages import ingest
-from pipelines.stages.given import check_patterns
+from pipelines.stages.given import check_own_output
 from pipelines.stages.session import _check_places, open_session
 from schemas.errors import ConfigError
 from transforms.storage.protocol import CACHE
@@ -37,25 +38,28 @@ ANY_DEPTH += ("{}/*", "file://{}/*", "local://{}/**")
 def test_a_pattern_that_takes_the_output_is_refused_before_there_is_any(work: Path, source: str, out: str) -> None:
     config = load_run_config(flags={"SOURCE": [source.format(work)], "--out": out}, needs_sources=True)
     with pytest.raises(ConfigError, match=READS_ITSELF):
-        check_patterns(config)
+        check_own_output(config)
 
 
 @pytest.mark.parametrize(
     "source", ["src/*", "**/*.cpp", "*.json", "s*/**", "?rc", "zip://*::file:///a.zip", "s3://b/*"]
 )
 def test_any_other_pattern_is_free(work: Path, source: str) -> None:
-    check_patterns(load_run_config(flags={"SOURCE": [source], "--out": "out"}, needs_sources=True))
-    check_patterns(load_run_config(flags={"SOURCE": ["*"], "--out": ".hidden/out"}, needs_sources=True))
+    check_own_output(load_run_config(flags={"SOURCE": [source], "--out": "out"}, needs_sources=True))
+    check_own_output(load_run_config(flags={"SOURCE": ["*"], "--out": ".hidden/out"}, needs_sources=True))
 
 
-def test_patterns_of_an_object_store_are_checked_too() -> None:
-    for source, is_refused in (("s3://b/in/*", True), ("s3://b/in/*.cpp", False), ("s3://c/in/*", False)):
-        config = load_run_config(flags={"SOURCE": [source], "--out": "s3://b/in/out"}, needs_sources=True)
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "simplecache::s3", "gs", "gcs", "blockcache::gcs"])
+def test_sources_of_an_object_store_are_checked_by_any_of_its_names(work: Path, scheme: str) -> None:
+    out = "s3://b/in/out" if "s3" in scheme else "gs://b/in/out"
+    places = (("b/in/*", True), ("b/in", True), ("b/in/*.cpp", False), ("c/in/*", False), ("b/i", False))
+    for (place, is_refused), flag in product(places, ("SOURCE", "--decontaminate")):
+        flags = {"SOURCE": ["src"], "--out": out} | {flag: [f"{scheme}://{place}"]}
         if is_refused:
-            with pytest.raises(ConfigError, match=READS_ITSELF):
-                check_patterns(config)
+            with pytest.raises(ConfigError, match=f"--out {out}|--out: it lies"):
+                check_own_output(load_run_config(flags=flags, needs_sources=True))
         else:
-            check_patterns(config)
+            check_own_output(load_run_config(flags=flags, needs_sources=True))
 
 
 @pytest.mark.parametrize(
@@ -68,19 +72,19 @@ def test_a_benchmark_of_the_output_is_refused(work: Path, place: str, said: str)
     flags = {"SOURCE": ["src"], "--out": "out", "--decontaminate": [place.format(work)]}
     config = load_run_config(flags=flags, needs_sources=True)
     with pytest.raises(ConfigError, match=f"--decontaminate .*: it {said} --out out, where the run writes"):
-        check_patterns(config)
+        check_own_output(config)
 
 
 @pytest.mark.parametrize("place", ["src", "*.jsonl", "**/*.jsonl", "s3://b/*"])
 def test_any_other_benchmark_is_free(work: Path, place: str) -> None:
     flags = {"SOURCE": ["src"], "--out": "out", "--decontaminate": [place]}
-    check_patterns(load_run_config(flags=flags, needs_sources=True))
+    check_own_output(load_run_config(flags=flags, needs_sources=True))
 
 
 def test_a_file_of_the_output_that_is_listed_all_the_same_is_refused(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.stages.session.check_patterns", lambda config: None)
+    monkeypatch.setattr("pipelines.stages.session.check_own_output", lambda config: None)
     (work / "out/.cache").mkdir(parents=True)
     (work / "out/mine.txt").write_text("")
     config = load_run_config(flags={"SOURCE": ["*"], "--out": "out"}, needs_sources=True)

@@ -21,7 +21,7 @@ from schemas.errors import ConfigError, StoreError
 from schemas.options import IngestOptions
 from transforms.sources import listing
 from transforms.sources.files import open_input
-from transforms.sources.listing import Kind, Listing, codec_of, kind_of, list_inputs, stem_of
+from transforms.sources.listing import UNPROVEN, Kind, Listing, codec_of, kind_of, list_inputs, stem_of
 
 OPTIONS = IngestOptions()
 
@@ -249,6 +249,22 @@ def test_members_of_an_archive_behind_a_url_are_sources(tmp_path: Path) -> None:
     assert paths(found) == ["a.cpp", "deep/b.h"]
     with open_input(found.roots[0].location, "deep/b.h") as file:
         assert file.read() == b"int b;"
+
+
+def test_the_times_that_an_archive_says_of_its_members_tell_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_text("int a;")
+    os.utime(tmp_path / "a.cpp", (0, 0))
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(tmp_path / "a.cpp", "a.cpp")
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.write(tmp_path / "a.tar", "a.tar")
+    fsspec.filesystem("memory").pipe("/listing/a.tar", (tmp_path / "a.tar").read_bytes())
+    local, nested, stored = (
+        [item.version for item in listed(f"tar://::{place}").inputs]
+        for place in (f"file://{tmp_path}/a.tar", f"zip://a.tar::file://{tmp_path}/b.zip", "memory://listing/a.tar")
+    )
+    assert local == nested == [UNPROVEN]
+    assert not stored[0].startswith("0"), "the moment that the packer wrote"
 
 
 @pytest.mark.parametrize("cache", ["", "simplecache::"])
