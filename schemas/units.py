@@ -302,6 +302,9 @@ class UnitReceipt:
         self._check_forms()
         if self.stage is Stage.SCAN and not paths:
             raise ValueError("outputs: there is none")
+        is_counted = self.stage is Stage.SCAN and any(path.startswith(_PARTS) for path in paths)
+        if self.stage in (Stage.SCAN, Stage.BUILD) and not is_counted and any(output.rows for output in self.outputs):
+            raise ValueError("outputs: rows of merged counts and of a tokenizer are not counted")
         if self.stage is Stage.INGEST:
             self._check_ingested()
         elif self.ledger:

@@ -113,6 +113,16 @@ def test_a_unit_receipt_that_contradicts_itself_is_made_again_though_every_diges
     assert copied_run.tree() == before
 
 
+def test_counts_have_the_rows_that_their_receipt_says(copied_run, cppmill):
+    before = copied_run.tree()
+    for path in unit_receipts(copied_run.out, "parts"):
+        rewrite(path, lambda value: value["outputs"][0].update(rows=value["outputs"][0]["rows"] + 1))
+        rewrite(path, seal)
+    (copied_run.out / "receipt.json").unlink()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
 @pytest.mark.parametrize("folder", ["tokens", "proofs"])
 def test_a_receipt_that_its_proof_denies_is_set_aside_and_the_next_run_makes_it_again(copied_run, cppmill, folder):
     before, path = copied_run.tree(), unit_receipts(copied_run.out, folder)[0]

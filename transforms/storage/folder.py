@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST, parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError, ResourceError
@@ -256,7 +257,23 @@ class OutputFolder:
             receipt = self.read_receipt(unit)
         except (FileNotFoundError, IntegrityError):
             return None
-        return receipt if all(map(self._is_whole, receipt.outputs)) else None
+        is_proven = all(map(self._is_whole, receipt.outputs)) and (
+            self.is_recorded(receipt.path) or self._has_rows(receipt)
+        )
+        return receipt if is_proven else None
+
+    def _has_rows(self, receipt: UnitReceipt) -> bool:
+        """Return whether the counts of a shard, whose rows no total says, have the rows that their receipt says."""
+        if receipt.stage is not Stage.SCAN or not receipt.inputs:
+            return True
+        try:
+            return all(self._num_rows(output.path) == output.rows for output in receipt.outputs)
+        except IntegrityError:
+            return False
+
+    def _num_rows(self, name: str) -> int:
+        with self.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            return int(table.metadata.num_rows)
 
     def _is_whole(self, output: OutputFile) -> bool:
         """Return whether a file has the size and the digest that a receipt says."""

@@ -176,13 +176,22 @@ def test_what_was_altered_has_the_form_that_ingest_writes(altered, is_written):
     ],
 )
 def test_a_unit_has_no_file_with_the_name_of_another_ones(stage, name, is_written):
-    output = OutputFile(path=name, sha256="2" * 64, num_bytes=9, rows=1)
+    output = OutputFile(path=name, sha256="2" * 64, num_bytes=9, rows=0)
     receipt = UnitReceipt(stage=stage, key="0" * 64, outputs=(output,), totals={})
     if is_written:
         receipt.check_facts(where="a")
     else:
         with pytest.raises(IntegrityError, match="outputs: a file has the name of another unit's"):
             receipt.check_facts(where="a")
+
+
+@pytest.mark.parametrize(
+    ("stage", "name"), [(Stage.SCAN, "counts/words/part-000.parquet"), (Stage.BUILD, "tokenizer/manifest.json")]
+)
+def test_merged_counts_and_tokenizers_have_no_number_of_rows(stage, name):
+    output = OutputFile(path=name, sha256="2" * 64, num_bytes=9, rows=1)
+    with pytest.raises(IntegrityError, match="rows of merged counts and of a tokenizer are not counted"):
+        UnitReceipt(stage=stage, key="0" * 64, outputs=(output,), totals={}).check_facts(where="a")
 
 
 def test_a_scan_without_counts_is_none():

@@ -225,7 +225,8 @@ def test_permissions_are_what_the_umask_leaves(tmp_path):
 def test_the_receipt_of_a_unit_with_inputs_has_them(out, inputs, is_found):
     planned = {"inputs": {"documents/part-0.parquet": "2" * 64}}
     unit = replace(a_unit(), stage=Stage.SCAN, payload=planned)
-    counts = out.publish_bytes(f"counts/parts/words-{unit.key}.parquet", b"x")
+    table = pa.table({"word": ["x"]})
+    counts = out.publish(f"counts/parts/words-{unit.key}.parquet", lambda place: pq.write_table(table, place) or 1)
     out.publish_receipt(UnitReceipt(stage=unit.stage, key=unit.key, outputs=(counts,), totals={}, inputs=inputs))
     assert (out.find_receipt(unit) is not None) is is_found
 
