@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,6 +87,26 @@ class File:
     path: str
     sha256: str
     out: OutputFolder
+
+    def read(self) -> bytes:
+        """Return its bytes.
+
+        Raises:
+            FileNotFoundError: If it is gone.
+            IntegrityError: If it has changed.
+        """
+        content = self.out.read_bytes(self.path)
+        self.check(sha256(content).hexdigest())
+        return content
+
+    def check(self, found: str) -> None:
+        """Check that a digest is its own.
+
+        Raises:
+            IntegrityError: If it has changed.
+        """
+        if found != self.sha256:
+            raise IntegrityError(f"{self.out.where(self.path)}: its SHA-256 is {found}, not {self.sha256}")
 
 
 def endpoint() -> str:
@@ -181,7 +202,7 @@ def _is_there(file: File, entry: RepoFile | None) -> bool:
         return False
     if entry.lfs is not None:
         return bool(entry.lfs.sha256 == file.sha256)
-    return bool(entry.blob_id == git_hash(file.out.read_bytes(file.path)))
+    return bool(entry.blob_id == git_hash(file.read()))
 
 
 def _commit(
@@ -193,24 +214,37 @@ def _commit(
     parent: str | None = None,
     message: str,
 ) -> None:
-    """Upload files and commit them, and delete others in the same commit; if a parent is given, only on top of it."""
+    """Upload files and commit them, and delete others in the same commit; if a parent is given, only on top of it.
+
+    Raises:
+        FileNotFoundError: If a file went before it was sent.
+        IntegrityError: If one has changed.
+    """
     with ExitStack() as stack:
-        added = []
-        for file in files:
-            path = stack.enter_context(file.out.open_local(file.path))
-            added.append(CommitOperationAdd(path_in_repo=file.path, path_or_fileobj=str(path)))
-            found = sha256_file(path)
-            if found != file.sha256:
-                raise IntegrityError(f"{file.out.where(file.path)}: its SHA-256 is {found}, not {file.sha256}")
-        deleted = [CommitOperationDelete(path_in_repo=path) for path in stale]
-        api.create_commit(
-            repository.name,
-            [*added, *deleted],
-            commit_message=message,
-            revision=repository.revision,
-            repo_type="dataset",
-            parent_commit=parent,
-        )
+        try:
+            added = [_addition(file, stack) for file in files]
+            deleted = [CommitOperationDelete(path_in_repo=path) for path in stale]
+            api.create_commit(
+                repository.name,
+                [*added, *deleted],
+                commit_message=message,
+                revision=repository.revision,
+                repo_type="dataset",
+                parent_commit=parent,
+            )
+        except (RuntimeError, ValueError):  # of the library, which met a file that went or was replaced
+            for file in files:
+                file.check(file.out.hash(file.path))
+            raise
+
+
+def _addition(file: File, stack: ExitStack) -> CommitOperationAdd:
+    """Return what sends a file: a shard from where it is, anything else as bytes, which nobody replaces meanwhile."""
+    is_shard = file.path.startswith(_DATA)
+    content = str(stack.enter_context(file.out.open_local(file.path))) if is_shard else file.read()
+    added = CommitOperationAdd(path_in_repo=file.path, path_or_fileobj=content)
+    file.check(added.upload_info.sha256.hex())
+    return added
 
 
 def _persist(work: Callable[[], T], repository: Repository) -> T:

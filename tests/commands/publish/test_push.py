@@ -1,14 +1,17 @@
 """Pushing a run to the Hub: all of it, once, whatever fails on the way, and nothing that does not verify."""
 
 import json
+import shutil
 import signal
 import threading
 from hashlib import sha256
+from itertools import count
 
 import pytest
 
 from pipelines.publish import hub, provenance
 from tests.hub_server import COMMAND_LINE
+from transforms.records.checks.published import published_files
 from transforms.records.receipts import RECEIPT
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content:DeprecationWarning")  # huggingface_hub's own
@@ -146,6 +149,48 @@ def test_a_push_does_not_mix_two_runs_if_one_ends_meanwhile(copied_run, hub_serv
     assert done.returncode == 1
     assert "receipt.json: a run replaced it meanwhile; try again" in done.stderr
     assert not hub_server.repositories.get(NAME)
+
+
+@pytest.mark.parametrize(("change", "step"), [("a run", 2), ("tokens go", 5)])
+def test_what_changes_while_it_is_sent_is_not_mixed(
+    copied_run, hub_server, cppmill, monkeypatch, tmp_path, change, step
+):
+    monkeypatch.setattr("pipelines.versions.verify.verify", lambda *_, **__: [])
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 0)
+    before, out = shutil.copytree(copied_run.out, tmp_path / "before"), copied_run.out
+    next(copied_run.sources.rglob("*.h")).write_bytes(b"int meanwhile();\n")
+    cppmill(*copied_run.command)
+    after = out.rename(tmp_path / "after")
+    whole = [published(folder) for folder in (before, after)]
+    refused = 0
+    for number in count(1, step):
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(before, out)
+        hub_server.repositories.clear(), hub_server.objects.clear(), hub_server.requests.clear()
+
+        def act(method, path, number=number):
+            if len(hub_server.requests) == number:
+                shutil.rmtree(out / "tokens")
+                if change == "a run":
+                    shutil.copytree(after, out, dirs_exist_ok=True)
+
+        hub_server.failures = act
+        done = cppmill("push", NAME, out, check=False)
+        if len(hub_server.requests) < number:
+            break
+        there = hub_server.repositories[NAME].get("main", {})
+        said = "a run replaced it meanwhile" if change == "a run" else "it is not there any more"
+        refused += done.returncode
+        assert done.returncode == 0 or said in done.stderr, (number, done.stderr)
+        sent = {name: data for name, data in there.items() if name in whole[0] | whole[1]}
+        assert RECEIPT not in there or sent in whole, number
+        assert (RECEIPT in there) == (done.returncode == 0), number
+    assert refused > 1
+
+
+def published(folder):
+    receipt = json.loads((folder / RECEIPT).read_bytes())
+    return {name: (folder / name).read_bytes() for name in (RECEIPT, *published_files(receipt))}
 
 
 def test_what_does_not_verify_is_not_published(copied_run, hub_server, cppmill):
