@@ -2,6 +2,6 @@
 
 Reading belongs here. Deciding what is kept belongs in `filters`; packing documents belongs in `ingest`.
 
-To add an archive or table format: add its kind and suffixes to `listing.Kind`, write its reader in a module like `tar`,
-and list the reader in `readers`.
+To add an archive or table format: add its kind and suffixes to `listing.Kind`, write its reader in a module like
+`archives.tar`, and list the reader in `readers`.
 """

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import cppmill_core
 
@@ -23,7 +24,7 @@ from schemas.options import IngestOptions
 from schemas.passwords import split_chain, url_identity, with_query
 from schemas.places import is_remote, plain_place
 from transforms.sources.document import display_path, raw_path
-from transforms.sources.files import local_version, os_error_reason
+from transforms.sources.files import local_version, open_archive, os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
 from transforms.storage.urls import (
     HUB,
@@ -216,7 +217,7 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
         source = plain_place(source)
         if is_remote(source):
             with store_errors(source):
-                found = list(_list_remote(source, index, listing))
+                found = list(_list_remote(source, index, listing, options))
         else:
             found = list(_list_local(source, index, listing))
         is_file = listing.roots[index].is_file
@@ -339,10 +340,15 @@ class _Walk:
         return Input(self._source, path, 0, "", Kind.FILE, reason)
 
 
-def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
-    """Yield the files of an fsspec URL and note its root."""
+def _list_remote(source: str, index: int, listing: Listing, options: IngestOptions) -> Iterator[Input]:
+    """Yield the files of an fsspec URL and note its root.
+
+    Raises:
+        ConfigError: If it does not exist, or has members of an archive, of which some would be lost.
+    """
     of_archive = _archive_version(source)  # before the archive is opened, so that a later one has another
     system, path = open_url(source)
+    links = _links_in_archive(source, options) if of_archive else frozenset()
     system.invalidate_cache()  # a branch of the Hub may have moved since this process listed it
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
@@ -366,6 +372,8 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
             hidden.add(folder)
         elif relative.endswith("/"):
             continue  # the empty object that a console makes for a folder
+        elif name in links:
+            listing.links.append((index, relative))
         elif info["type"] == "file":
             try:
                 known = info if info["size"] is not None else _info(system, name)  # a web page lists names alone
@@ -470,6 +478,44 @@ def _hidden_folder(path: str) -> str:
     """Return the first hidden folder that a path goes through, empty if none."""
     parts = path.split("/")[:-1]
     return next(("/".join(parts[: place + 1]) for place, part in enumerate(parts) if part.startswith(".")), "")
+
+
+def _links_in_archive(source: str, options: IngestOptions) -> frozenset[str]:
+    """Return the links among the members of an archive that a URL names, after reading the archive itself.
+
+    Raises:
+        ConfigError: If it is damaged, or fsspec does not list all its members.
+    """
+    scheme, place = source.partition("://")[0], plain_place("::".join(split_chain(source)[1:]))
+    if scheme not in (Kind.TAR, Kind.ZIP):
+        return frozenset()
+    from transforms.sources.archives.members import Members  # most sources have none, and what reads them loads slowly
+
+    if len(split_chain(place)) > 1:
+        _links_in_archive(place, options)
+    if is_remote(place):
+        system, path = open_url(place)
+        num_bytes = _size(place, _info(system, with_query(path)))
+    else:
+        num_bytes = os.stat(place).st_size  # noqa: PTH116 - names need not be UTF-8
+    archive = Members(place.rpartition("/")[2], num_bytes, "", options, is_timed=False)
+    is_zip = scheme == Kind.ZIP
+    read = partial(_open_archive, place, is_zip=is_zip)
+    wrong = archive.find_damage(read, is_zip=is_zip, codec=codec_of(archive.path))
+    if not wrong:
+        found = _find(open_url(f"{scheme}://::{place}")[0], "")
+        wrong = archive.find_lost(name for name, info in found.items() if info["type"] != "directory")
+    if wrong:
+        raise ConfigError(f"source {source!r}: not all of the archive can be read in this way ({wrong}); give {place}")
+    return frozenset(archive.links)
+
+
+def _open_archive(place: str, *, is_zip: bool) -> BinaryIO:
+    if len(split_chain(place)) > 1:
+        system, path = open_url(place)
+        return cast(BinaryIO, system.open(path, "rb"))
+    root, path = place.rsplit("/", 1) if is_remote(place) else os.path.split(os.path.realpath(place))
+    return open_archive(root, path, is_stream=not is_zip)
 
 
 def _archive_version(source: str) -> str:

@@ -39,13 +39,15 @@ _Rows = Document | pa.RecordBatch
 
 
 def _iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
-    from transforms.sources.tar import iter_tar  # most sources have no archives, and what reads them loads slowly
+    from transforms.sources.archives.tar import (
+        iter_tar,  # most sources have no archives, and what reads them loads slowly
+    )
 
     return iter_tar(archive, stream)
 
 
 def _iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
-    from transforms.sources.zip import iter_zip
+    from transforms.sources.archives.zip import iter_zip
 
     return iter_zip(archive, file)
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+import tarfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from gzip import BadGzipFile
+from lzma import LZMAError
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,6 +29,17 @@ HUB = "hf"
 
 _KEPT_COPIES = ("CachingFileSystem", "WholeFileCacheFileSystem", "SimpleCacheFileSystem")
 """Classes of fsspec that keep a copy of what they read; an instance, and its copies, lasts as long as the process."""
+
+_ARCHIVE_ERRORS = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    BadGzipFile,
+    EOFError,
+    LZMAError,
+    zlib.error,
+    NotImplementedError,
+)
+"""What `tarfile`, `zipfile` and decoders raise for what is no archive."""
 
 _DAMAGED = "FlexibleChecksumError"
 """How botocore names an error for bytes that do not fit the checksum that the store has of an object."""
@@ -83,12 +99,15 @@ def _open_archive(url: str) -> tuple[Any, str]:
     """Return the file system in an archive; fsspec closes the archive when nobody has it any more.
 
     Raises:
-        ConfigError: If there is no archive.
+        ConfigError: If there is no archive, or fsspec cannot open it.
     """
     try:
         system, path = _url_to_fs(url)
     except FileNotFoundError as error:
         raise ConfigError(f"{redacted(url)}: the archive does not exist") from error
+    except _ARCHIVE_ERRORS as error:
+        said = f"the archive cannot be read in this way ({type(error).__name__}); give the archive itself"
+        raise ConfigError(f"{redacted(url)}: {said}") from error
     return system, str(path)
 
 

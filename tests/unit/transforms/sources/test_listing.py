@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import re
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -265,6 +268,72 @@ def test_the_times_that_an_archive_says_of_its_members_tell_nothing(tmp_path: Pa
     )
     assert local == nested == [UNPROVEN]
     assert not stored[0].startswith("0"), "the moment that the packer wrote"
+
+
+def tarred(*names: str, link: str = "") -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            info.size = len(name)
+            archive.addfile(info, io.BytesIO(name.encode()))
+        if link:
+            info = tarfile.TarInfo(link)
+            info.type, info.linkname = tarfile.SYMTYPE, "/nowhere"
+            archive.addfile(info)
+    return file.getvalue()
+
+
+def zipped(*names: str, link: str = "") -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that is there twice
+        for name in names:
+            archive.writestr(name, f"int {name}")
+        if link:
+            info = zipfile.ZipInfo(link)
+            info.external_attr = 0o120777 << 16
+            archive.writestr(info, "/nowhere")
+    return file.getvalue()
+
+
+WHOLE = tarred("p/a.cpp", "p/b.cpp")
+LOSING = {
+    "a damaged header.tar": (
+        WHOLE[:1024] + bytes([WHOLE[1024] ^ 1]) + WHOLE[1025:],
+        "p/a.tar|corrupt: damaged tar header",
+    ),
+    "two archives.tar": (WHOLE + tarred("c.cpp"), "c.cpp is a name that cannot be listed"),
+    "an absolute name.tar": (tarred("/a.cpp", "b.cpp"), "/a.cpp is a name that cannot be listed"),
+    "dots.tar": (tarred("./a.cpp"), "./a.cpp is a name that cannot be listed"),
+    "a name twice.tar": (tarred("a.cpp", "b.cpp", "a.cpp"), "a.cpp is there twice"),
+    "a name twice.zip": (zipped("a.cpp", "b.cpp", "a.cpp"), "a.cpp is there twice"),
+    "a wrong checksum.tar.gz": (gzip.compress(WHOLE)[:-8] + bytes(4) + gzip.compress(WHOLE)[-4:], "corrupt"),
+    "a cut trailer.tar.gz": (gzip.compress(WHOLE)[:-4], "truncated"),
+    "damaged data.zip": (zipped("a.cpp", "b.cpp").replace(b"int a", b"int z", 1), "a.cpp: corrupt: CRC-32 differs"),
+    "no archive.tar": (b"int a;" * 1000, "the archive cannot be read in this way .ReadError.; give the archive itself"),
+    "no archive.zip": (b"int a;", "the archive cannot be read in this way .BadZipFile.; give the archive itself"),
+}
+
+
+@pytest.mark.parametrize("name", LOSING)
+def test_an_archive_behind_a_url_of_which_a_member_would_be_lost_is_refused(tmp_path: Path, name: str) -> None:
+    content, said = LOSING[name]
+    (tmp_path / name).write_bytes(content)
+    for pattern in ("", "*"):
+        with pytest.raises(ConfigError, match=said):
+            listed(f"{'zip' if name.endswith('zip') else 'tar'}://{pattern}::file://{tmp_path}/{name}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"), [("tar", tarred("a.cpp", link="l.cpp")), ("zip", zipped("a.cpp", link="l.cpp"))]
+)
+def test_a_link_in_an_archive_behind_a_url_is_left_alone(tmp_path: Path, kind: str, content: bytes) -> None:
+    (tmp_path / f"a.{kind}").write_bytes(content)
+    (tmp_path / f"b.{kind}").symlink_to(f"a.{kind}")
+    for name in "ab":
+        found = listed(f"{kind}://::{tmp_path}/{name}.{kind}")
+        assert (paths(found), found.links) == (["a.cpp"], [(0, "l.cpp")])
 
 
 @pytest.mark.parametrize("cache", ["", "simplecache::"])

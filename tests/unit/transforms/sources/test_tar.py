@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
 from schemas.reasons import Column
+from transforms.sources.archives.tar import iter_tar
 from transforms.sources.document import Archive, DamageError, Document
 from transforms.sources.streams import MemberStream
-from transforms.sources.tar import iter_tar
 
 CODECS: dict[str, Callable[[bytes], bytes]] = {
     "a.tar": bytes,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
 from schemas.reasons import Column
+from transforms.sources.archives.zip import iter_zip
 from transforms.sources.document import Archive, DamageError, Document
-from transforms.sources.zip import iter_zip
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
@@ -67,7 +67,7 @@ def test_an_archive_with_a_damaged_directory_is_one_dead_document_of_its_size(ar
 def test_a_directory_that_is_too_large_to_hold_is_unsupported(
     archives: Any, read: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transforms.sources.zip._MAX_DIRECTORY_BYTES", 1_000)
+    monkeypatch.setattr("transforms.sources.archives.zip._MAX_DIRECTORY_BYTES", 1_000)
     data = archives.zip(archives.members(20))
     assert read("a.zip", data).rest == [("a.zip", "unsupported", len(data))]
     assert len(read("b.zip", archives.zip(archives.members(5))).whole) == 5
