@@ -609,8 +609,9 @@ def _check_places(root: Path, folders: Sequence[str]) -> None:
             mode = path.stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if not (stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and name not in folders)):
-            kind = "folder" if name in folders else "file"
+        is_folder = name in (*folders, CACHE)
+        if not (stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and not is_folder)):
+            kind = "folder" if is_folder else "file"
             raise ConfigError(f"{root}: {name} is no {kind}; remove it, or name another folder")
 
 

@@ -13,7 +13,7 @@ from schemas.digests import parse_json
 from schemas.errors import ConfigError
 from schemas.options import DEFAULT_EXTENSIONS, IngestOptions
 from transforms.sources.document import Archive, display_path
-from transforms.sources.files import open_input
+from transforms.sources.files import open_archive, open_input
 from transforms.sources.listing import Input, Kind, codec_of, list_inputs
 from transforms.sources.streams import MemberStream
 
@@ -93,7 +93,7 @@ def _jsonl_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]:
 def _parquet_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]:
     """Yield every string of every row; the row's number is the line."""
     try:
-        with open_input(root, item.path) as file:
+        with open_archive(root, item.path, is_stream=False) as file:
             rows: list[Any] = pq.read_table(file).to_pylist()
     except pa.ArrowException as error:
         raise ConfigError(f"ingest.decontaminate: {name}: not Parquet ({error})") from error

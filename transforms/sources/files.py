@@ -60,8 +60,9 @@ def open_archive(root: str, path: str, *, is_stream: bool) -> BinaryIO:
     from transforms.storage.web import sends_parts  # it loads aiohttp, which takes a while
 
     system, full_path = open_file(root, path)
-    size = system.info(full_path)["size"]
-    if size is not None and ((is_stream and size < _PART_BYTES) or sends_parts(system, full_path)):
+    known = system.info(full_path)
+    size, is_denied = known["size"], not known.get("partial", True)  # then fsspec asks for none
+    if size is not None and ((is_stream and size < _PART_BYTES) or (not is_denied and sends_parts(system, full_path))):
         return cast(BinaryIO, system.open(full_path, "rb"))
     stream = cast(BinaryIO, system.open(full_path, "rb", block_size=0))
     return stream if is_stream else _copied(stream)

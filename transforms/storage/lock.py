@@ -55,6 +55,7 @@ class FolderLock:
                 "write elsewhere"
             ) from error
         except OSError as error:
+            self._lock.release()
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise ResourceError(str(explain_refusal(error, where=str(root / name), place=root))) from error
             raise ConfigError(f"--out {root}: cannot be written: {error.strerror or error}") from error

@@ -106,9 +106,13 @@ def _open_archive(url: str) -> tuple[Any, str]:
     except FileNotFoundError as error:
         raise ConfigError(f"{redacted(url)}: the archive does not exist") from error
     except _ARCHIVE_ERRORS as error:
-        said = f"the archive cannot be read in this way ({type(error).__name__}); give the archive itself"
-        raise ConfigError(f"{redacted(url)}: {said}") from error
+        raise _archive_error(url, error) from error
     return system, str(path)
+
+
+def _archive_error(url: str, error: Exception) -> ConfigError:
+    said = f"the archive cannot be read in this way ({type(error).__name__}); give the archive itself"
+    return ConfigError(f"{redacted(url)}: {said}")
 
 
 def forget_archives() -> None:
@@ -218,6 +222,7 @@ def input_errors(url: str) -> Iterator[None]:
     """Turn errors of a store's library into one that names the URL; those of the file system and all others pass.
 
     Raises:
+        ConfigError: If fsspec cannot read a member of an archive.
         IntegrityError: If an object is damaged.
         StoreError: Saying what failed and what to do, in one line.
     """
@@ -226,6 +231,8 @@ def input_errors(url: str) -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:
+        if "::" in url and isinstance(error, _ARCHIVE_ERRORS):
+            raise _archive_error(url, error) from error
         if type(error).__module__.partition(".")[0] in _LIBRARIES:
             raise _store_error(url, error) from error
         raise

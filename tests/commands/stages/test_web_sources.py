@@ -4,6 +4,7 @@ import base64
 import io
 import os
 import random
+import re
 import shutil
 import socket
 import struct
@@ -13,6 +14,7 @@ from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -397,7 +399,25 @@ class Unmeasured(Quiet):
             super().send_header(keyword, value)
 
 
-@pytest.mark.parametrize("server", [Quiet, Unmeasured])
+class Denying(Quiet):
+    """Says that it sends no parts of files, and sends them."""
+
+    def end_headers(self):
+        self.send_header("Accept-Ranges", "none")
+        super().end_headers()
+
+    def send_head(self):
+        first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "bytes=0-")).groups()
+        content = Path(self.translate_path(self.path)).read_bytes()
+        part = content[int(first) : int(last or len(content)) + 1]
+        self.send_response(206 if "Range" in self.headers else 200)
+        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(content)}")
+        self.end_headers()
+        return io.BytesIO(part)
+
+
+@pytest.mark.parametrize("server", [Quiet, Unmeasured, Denying])
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip])
 def test_an_archive_of_a_web_server_that_sends_no_parts_is_read_whole(run, tmp_path, pack, server):
     (tmp_path / "served").mkdir()

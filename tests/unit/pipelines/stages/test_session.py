@@ -19,6 +19,7 @@ from schemas.errors import ConfigError
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import OutputFolder
+from transforms.storage.lock import FolderLock
 from transforms.storage.protocol import LOCK, Lock
 
 
@@ -104,6 +105,17 @@ def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "documents").touch()
     with pytest.raises(ConfigError, match=r": documents is no folder; remove it, or name another folder"):
         check_unused(OutputFolder(tmp_path))
+
+
+def test_no_lock_is_held_where_it_cannot_be_noted(tmp_path: Path) -> None:
+    (tmp_path / ".cache").touch()
+    with pytest.raises(ConfigError, match=r": .cache is no folder; remove it, or name another folder"):
+        locked(OutputFolder(tmp_path)).__enter__()
+    with pytest.raises(ConfigError, match="cannot be written") as failed:
+        FolderLock(tmp_path)
+    (tmp_path / ".cache").unlink()
+    FolderLock(tmp_path).release()
+    assert failed.traceback, "which would have held the lock"
 
 
 def test_a_stop_removes_what_a_thread_is_writing(tmp_path: Path) -> None:
