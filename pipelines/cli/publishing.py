@@ -43,8 +43,7 @@ def sign(
         out = OutputFolder(run)
         with unchanged_receipt(out) as check_unchanged:
             _check_verified(run, None)
-            check_unchanged()
-        typer.echo(sign_receipt(out, key))
+            typer.echo(sign_receipt(out, key, check_unchanged))
 
 
 @described(commands, under=Group.PUBLISH)

@@ -30,7 +30,7 @@ from schemas.printing import one_line, printable_json
 from transforms.records.croissant import CROISSANT, Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, STATEMENT, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
-from transforms.records.receipts import check_named, read_receipt
+from transforms.records.receipts import check_named, read_receipt, unchanged_receipt
 from transforms.records.versions import store_of
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import check_tokenizer, read_manifest
@@ -62,23 +62,24 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     _check_options(publication, builder)
     run = run if is_remote(run) else os.path.realpath(run)  # `current` of a store may move meanwhile
     out = OutputFolder(run)
-    receipt = read_receipt(out)
-    _check_folder(run, folder)
-    check_tokenizer(out, receipt)
-    linked = [name for product in PRODUCTS for name in products(receipt, product)]
-    check_named(out, receipt, [*linked, *(name for name in receipt["files"] if name == PLATFORM_VOCAB)])
-    licenses = count_licenses(out, receipt)
-    names = sorted({license for _, license in licenses if license is not None})
-    manifest = read_manifest(out)
-    statement = make_statement(receipt, builder=builder)
-    description = describe_run(receipt, licenses)
-    croissant = make_croissant(receipt, publication, licenses=names, description=description)
+    with unchanged_receipt(out) as check_unchanged:
+        receipt = read_receipt(out)
+        _check_folder(run, folder)
+        check_tokenizer(out, receipt)
+        linked = [name for product in PRODUCTS for name in products(receipt, product)]
+        check_named(out, receipt, [*linked, *(name for name in receipt["files"] if name == PLATFORM_VOCAB)])
+        licenses = count_licenses(out, receipt)
+        names = sorted({license for _, license in licenses if license is not None})
+        statement = make_statement(receipt, builder=builder)
+        description = describe_run(receipt, licenses)
+        croissant = make_croissant(receipt, publication, licenses=names, description=description)
+        described = printable_json(json.dumps(croissant, indent=2, ensure_ascii=False))
+        platforms = read_platform_vocab(out, receipt) if out.exists(PLATFORM_VOCAB) else None
+        card = render_card(receipt, read_manifest(out), publication, licenses, platforms)
+        check_unchanged()
     folder.mkdir(parents=True, exist_ok=True)
     write_file(folder / STATEMENT, canonical_json(statement) + b"\n")
-    described = printable_json(json.dumps(croissant, indent=2, ensure_ascii=False))
     write_file(folder / CROISSANT, f"{described}\n".encode())
-    platforms = read_platform_vocab(out, receipt) if out.exists(PLATFORM_VOCAB) else None
-    card = render_card(receipt, manifest, publication, licenses, platforms)
     write_file(folder / CARD, f"{card}\n".encode())
     yield f"{folder / STATEMENT}: in-toto statement, SLSA provenance of {len(statement['subject']):,} files"
     yield f"{folder / CROISSANT}: Croissant, {len(croissant['recordSet'])} record sets"

@@ -6,6 +6,7 @@ The page of a run grows with the vocabulary and with the rows shown of each tabl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,14 @@ from tokenizer_build.artifact import MANIFEST_JSON
 from transforms.drift.record import read_drift
 from transforms.records.movers import find_movers
 from transforms.records.platforms import platform_vocab_size
-from transforms.records.receipts import RECEIPT, check_named, find_intact_receipt, named_files, read_receipt
+from transforms.records.receipts import (
+    RECEIPT,
+    check_named,
+    find_intact_receipt,
+    named_files,
+    read_receipt,
+    unchanged_receipt,
+)
 from transforms.records.trend import Trend, read_trend
 from transforms.records.versions import Versions, find_run
 from transforms.storage.folder import OutputFolder
@@ -72,11 +80,14 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
         return _write_trend(run, page, compare=compare)
     comparison = read_comparison(compare) if compare else []
     out = OutputFolder(run)
-    receipt = read_receipt(out)
-    usage = count_tokens(out, receipt, threads=threads)
-    with out.open_local_folder("tokenizer") as directory:
-        facts = read_facts(out, directory, load_tokenizer(directory, argument="RUN"), receipt, usage)
-    written = write_page(render_report(facts, comparison, name=run_name(run)), page, option="--out")
+    with unchanged_receipt(out) as check_unchanged:
+        receipt = read_receipt(out)
+        usage = count_tokens(out, receipt, threads=threads)
+        with out.open_local_folder("tokenizer") as directory:
+            facts = read_facts(out, directory, load_tokenizer(directory, argument="RUN"), receipt, usage)
+        html = render_report(facts, comparison, name=run_name(run))
+        check_unchanged()
+    written = write_page(html, page, option="--out")
     total = usage.total
     amounts = ((total.documents, "document"), (total.tokens, "token"), (len(usage.projects), "project"))
     return f"{written}; {', '.join(count(*amount) for amount in amounts)}"
@@ -100,8 +111,13 @@ def write_left_out(run: str, page: Path, *, against: str | None) -> str:
     places = [find_run(place) for place in (run, against) if place is not None]
     for place in places:
         _check_page(place, page)
-    runs = [RunFiles(out, read_receipt(out)) for out in map(OutputFolder, places)]
-    html, told = render_left_out(runs[0], runs[1] if against else None, names=list(map(run_name, places)))
+    outs = list(map(OutputFolder, places))
+    with ExitStack() as stack:
+        checks = [stack.enter_context(unchanged_receipt(out)) for out in outs]
+        runs = [RunFiles(out, read_receipt(out)) for out in outs]
+        html, told = render_left_out(runs[0], runs[1] if against else None, names=list(map(run_name, places)))
+        for check_unchanged in checks:
+            check_unchanged()
     return f"{write_page(html, page, option='--out')}; {told}"
 
 

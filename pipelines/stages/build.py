@@ -269,8 +269,11 @@ def _copy_given(place: Path | str, folder: Path) -> list[str]:
             names, others = split_files(source)
             for name in names:
                 shutil.copyfile(source / name, folder / name)
-        except FileNotFoundError as error:
-            raise ConfigError(f"--tokenizer {place}: it changed while it was copied; run again") from error
+            is_torn = (source / MANIFEST).read_bytes() != (folder / MANIFEST).read_bytes()
+        except FileNotFoundError:
+            is_torn = True
+        if is_torn:
+            raise ConfigError(f"--tokenizer {place}: it changed while it was copied; run again")
     return others
 
 

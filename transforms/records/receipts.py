@@ -244,7 +244,7 @@ def unchanged_receipt(out: OutputFolder) -> Iterator[Callable[[], None]]:
 
     try:
         yield check
-    except (FileNotFoundError, IntegrityError):
+    except Exception:
         check()
         raise
 

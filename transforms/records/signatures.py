@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import RECEIPT, SIGNATURE
 from transforms.storage.folder import OutputFolder
 from transforms.storage.scratch import scratch_folder
@@ -25,20 +25,28 @@ _ARMORED = re.compile(rb"-----BEGIN SSH SIGNATURE-----\n([0-9A-Za-z+/=]+\n)+----
 """A signature as OpenSSH writes it; what it reads may have anything behind it."""
 
 
-def sign(out: OutputFolder, key: Path) -> str:
+def sign(out: OutputFolder, key: Path, check_unchanged: Callable[[], None]) -> str:
     """Sign the receipt of a run, and return the place of the signature; one that was there is replaced.
 
     Args:
         out: The run's folder.
         key: The private key, or the public one if the agent has the private one.
+        check_unchanged: Raises if the receipt is not the one that was verified.
 
     Raises:
         ConfigError: If the key cannot sign.
+        IntegrityError: If a run replaced the receipt meanwhile; there is no signature then.
     """
     done = _ssh_keygen("sign", "-f", str(key), data=out.read_bytes(RECEIPT))
     if done.returncode:
         raise ConfigError(f"--key {key}: it cannot sign: {_reason(done)}")
+    check_unchanged()
     out.publish_bytes(SIGNATURE, done.stdout)
+    try:
+        check_unchanged()
+    except IntegrityError:
+        out.remove(SIGNATURE)
+        raise
     return out.where(SIGNATURE)
 
 

@@ -29,7 +29,7 @@ def run(tmp_path):
 
 
 def test_a_receipt_that_an_allowed_signer_signed_is_believed(run, keys):
-    assert sign(run, keys / "alice") == run.where(SIGNATURE)
+    assert sign(run, keys / "alice", lambda: None) == run.where(SIGNATURE)
     assert list(check_signature(run, keys / "allowed")) == []
     verify = ["ssh-keygen", "-Y", "verify", "-f", keys / "allowed", "-I", "alice@example.org", "-n", NAMESPACE]
     done = subprocess.run([*verify, "-s", run.where(SIGNATURE)], input=run.read_bytes(RECEIPT), check=False)
@@ -39,9 +39,9 @@ def test_a_receipt_that_an_allowed_signer_signed_is_believed(run, keys):
 def test_a_missing_foreign_or_altered_signature_or_another_receipt_is_not(run, keys):
     check = lambda: list(check_signature(run, keys / "allowed"))  # noqa: E731
     assert check() == [f"{run.where(SIGNATURE)}: missing; `cppmill sign` makes a signature"]
-    sign(run, keys / "mallory")
+    sign(run, keys / "mallory", lambda: None)
     assert "not by any of" in check()[0]
-    sign(run, keys / "alice")
+    sign(run, keys / "alice", lambda: None)
     whole = run.read_bytes(SIGNATURE)
     changed = b"B" if whole[-40:-39] == b"A" else b"A"
     for damaged in (b"", whole[:-40] + changed + whole[-39:], whole.replace(b"U1NIU0lH", b"U1NIU0lI")):
@@ -59,6 +59,6 @@ def test_a_missing_foreign_or_altered_signature_or_another_receipt_is_not(run, k
 
 def test_what_cannot_sign_or_be_checked_is_said(run, keys):
     with pytest.raises(ConfigError, match="it cannot sign: .*No such file"):
-        sign(run, keys / "nobody")
+        sign(run, keys / "nobody", lambda: None)
     with pytest.raises(ConfigError, match="--signed-by .*: no such file"):
         list(check_signature(run, keys / "nobody"))
