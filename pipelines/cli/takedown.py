@@ -111,18 +111,25 @@ def prove_absent(
 
     The proof is JSON, which checks/check_exclusion.py checks without cppmill. For this you need only the root of the
     hash tree over all documents, which is in the receipt of every run with a list of withdrawn documents. If the
-    document is in the dataset, the command proves that instead, and the exit code is 1.
+    document is in the dataset, the command proves that instead, and the exit code is 1. For the source of a document
+    that was redacted or converted there is no proof, and the exit code is 1 too.
 
     Example:
       cppmill prove-absent llvm e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 > proof.json
     """
     with command_session(Output(), advice="nothing was changed"):
-        from transforms.records.exclusion import prove
+        from transforms.records.exclusion import find_made, prove
         from transforms.records.receipts import read_receipt
         from transforms.storage.folder import OutputFolder
 
         out = OutputFolder(run)
-        proof = prove(out, read_receipt(out), doc_id)
+        receipt = read_receipt(out)
+        proof = prove(out, receipt, doc_id)
+        made = [] if proof["is_in"] else find_made(out, receipt, doc_id)
+        if made:
+            documents = f"{len(made):,} in the dataset were made from it, redacted or converted: {', '.join(made[:3])}"
+            typer.echo(f"{doc_id} is no document of {run}, but {documents}", err=True)
+            raise SystemExit(int(ExitCode.FAILED_CHECK))
         typer.echo(json.dumps(proof))
         if proof["is_in"]:
             typer.echo(f"{doc_id} is in the dataset of {run}", err=True)

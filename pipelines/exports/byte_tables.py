@@ -39,6 +39,8 @@ def write_byte_tables(tokenizer: Path, file: Path, *, run: str | None) -> Iterat
         IntegrityError: If the tables do not give the bytes of a document.
     """
     check_file(file, option="--out")
+    if file.exists() and tokenizer.exists() and file.samefile(tokenizer):
+        raise ConfigError(f"--out {file}: it is the tokenizer; name another file")
     tables = _make(tokenizer)
     proven = None if run is None else check_byte_tables(tables, run)
     write_file(file, tables.to_bytes())

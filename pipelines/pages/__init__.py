@@ -7,10 +7,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from configs.outputs import check_file
 from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.printing import printable
 from schemas.resources import explaining_refusals
+
+_HEAD_BYTES = 4096
 
 
 def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template takes
@@ -38,6 +41,26 @@ def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever
 def _shown(value: Any) -> Any:  # noqa: ANN401 - whatever the template shows
     """Return a text with escapes for what would turn the direction of writing; markup and other values as they are."""
     return printable(value) if type(value) is str else value
+
+
+def check_page(page: Path, *, option: str) -> None:
+    """Check that a page can be written at a path, and that nothing else is there.
+
+    Args:
+        page: The file.
+        option: The option that named it, for the message.
+
+    Raises:
+        ConfigError: If it cannot, or is a file that is no page.
+    """
+    check_file(page, option=option)
+    if page.is_file() and page.stat().st_size and not _is_page(page):
+        raise ConfigError(f"{option} {page}: it exists, and is not a page of cppmill; name another file")
+
+
+def _is_page(page: Path) -> bool:
+    with page.open("rb") as file:
+        return b"cppmill</title>" in file.read(_HEAD_BYTES)
 
 
 def write_page(html: str, file: Path, *, option: str) -> str:

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from configs.outputs import check_file, check_outside
-from pipelines.pages import render_page, write_page
+from configs.outputs import check_outside
+from pipelines.pages import check_page, render_page, write_page
 from pipelines.report import sections, text
 from pipelines.report.facts import Facts, read_facts
 from pipelines.report.left_out import RunFiles, render_left_out
@@ -53,7 +53,6 @@ _TOKENIZER_ENTRIES = {
 }
 """The fields of each record of a comparison that the page shows."""
 
-_HEAD_BYTES = 4096
 
 SHOWN_ROWS = 50
 """How many rows of a file are shown if nobody says."""
@@ -277,11 +276,4 @@ def _check_entries(records: Sequence[dict[str, Any]]) -> None:
 
 def _check_page(run: str, page: Path) -> None:
     check_outside(page, run, option="--out")
-    check_file(page, option="--out")
-    if page.is_file() and page.stat().st_size and not _is_ours(page):
-        raise ConfigError(f"--out {page}: it exists, and is not a page of cppmill; name another file")
-
-
-def _is_ours(page: Path) -> bool:
-    with page.open("rb") as file:
-        return b"cppmill</title>" in file.read(_HEAD_BYTES)
+    check_page(page, option="--out")

@@ -18,9 +18,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from configs.outputs import check_file
 from pipelines.console.terminal import naming_stream
-from pipelines.pages import render_page, write_page
+from pipelines.pages import check_page, render_page, write_page
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.printing import printable
 from tokenizer_build.bands import Strength
@@ -139,9 +138,9 @@ def page_of_tokens(data: bytes, directory: Path, page: Path, *, title: str) -> s
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If the page cannot be written there.
+        ConfigError: If the page cannot be written there, or a file that is no page is there.
     """
-    check_file(page, option="--html")
+    check_page(page, option="--html")
     palette = Palette.read(directory)
     pieces = list(palette.encode(data))
     used = sorted({piece.id for piece in pieces})

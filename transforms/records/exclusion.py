@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST, same_json
 from schemas.errors import ConfigError, IntegrityError
+from schemas.tables import SOURCE_DOC_ID
+from schemas.units import DOCUMENTS_PREFIX
 from transforms.filters.withdrawals import WITHDRAWN, read_columns, withdrawn_in
 from transforms.records.receipts import RECEIPT, check_named
 from transforms.storage.folder import OutputFolder, naming_damage
@@ -131,6 +133,29 @@ def prove(out: OutputFolder, receipt: Mapping[str, Any], doc_id: str) -> dict[st
         "doc_ids": tree.size,
         "neighbours": [{"index": index, "doc_id": doc_ids[index], "path": tree.path(index)} for index in places],
     }
+
+
+def find_made(out: OutputFolder, receipt: Mapping[str, Any], source: str) -> list[str]:
+    """Return the doc_ids of the documents that were made from a source: redacted, or converted.
+
+    Args:
+        out: The run's folder.
+        receipt: Its receipt.
+        source: SHA-256 of the source's bytes, in hex.
+
+    Raises:
+        IntegrityError: If the documents are not those that the receipt names.
+    """
+    shards = [name for name in receipt["files"] if name.startswith(DOCUMENTS_PREFIX)]
+    check_named(out, receipt, shards)
+    found = set[str]()
+    for name in shards:
+        with out.open_ranges(name) as file, pq.ParquetFile(file) as shard:
+            if SOURCE_DOC_ID in shard.schema_arrow.names:
+                table = shard.read(["doc_id", SOURCE_DOC_ID])
+                made: list[Any] = table.filter(pc.field(SOURCE_DOC_ID) == source.lower()).column("doc_id").to_pylist()
+                found.update(made)
+    return sorted(found)
 
 
 def check_withdrawn(out: OutputFolder, receipt: Mapping[str, Any], documents: Sequence[str]) -> Iterator[str]:

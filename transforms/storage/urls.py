@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import sys
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from gzip import BadGzipFile
-from lzma import LZMAError
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,17 +24,6 @@ HUB = "hf"
 
 _KEPT_COPIES = ("CachingFileSystem", "WholeFileCacheFileSystem", "SimpleCacheFileSystem")
 """Classes of fsspec that keep a copy of what they read; an instance, and its copies, lasts as long as the process."""
-
-_ARCHIVE_ERRORS = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    BadGzipFile,
-    EOFError,
-    LZMAError,
-    zlib.error,
-    NotImplementedError,
-)
-"""What `tarfile`, `zipfile` and decoders raise for what is no archive."""
 
 _DAMAGED = "FlexibleChecksumError"
 """How botocore names an error for bytes that do not fit the checksum that the store has of an object."""
@@ -105,9 +89,23 @@ def _open_archive(url: str) -> tuple[Any, str]:
         system, path = _url_to_fs(url)
     except FileNotFoundError as error:
         raise ConfigError(f"{redacted(url)}: the archive does not exist") from error
-    except _ARCHIVE_ERRORS as error:
-        raise _archive_error(url, error) from error
+    except Exception as error:
+        if _is_of_archive(error):
+            raise _archive_error(url, error) from error
+        raise
     return system, str(path)
+
+
+def _is_of_archive(error: Exception) -> bool:
+    """Return whether an error is one that fsspec and what it reads archives with raise for an archive."""
+    import lzma
+    import tarfile  # these take a while to load, and few runs need them
+    import zipfile
+    import zlib
+    from gzip import BadGzipFile
+
+    of_archives = (tarfile.TarError, zipfile.BadZipFile, BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
+    return isinstance(error, (*of_archives, KeyError, ValueError))
 
 
 def _archive_error(url: str, error: Exception) -> ConfigError:
@@ -231,7 +229,7 @@ def input_errors(url: str) -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:
-        if "::" in url and isinstance(error, _ARCHIVE_ERRORS):
+        if "::" in url and _is_of_archive(error):
             raise _archive_error(url, error) from error
         if type(error).__module__.partition(".")[0] in _LIBRARIES:
             raise _store_error(url, error) from error

@@ -139,3 +139,20 @@ def test_a_file_whose_name_is_not_utf_8_has_a_page(cppmill, tokenizer, tmp_path)
     (tmp_path / "a\udcff.cpp").write_text("int x;")
     cppmill("show", "--tokenizer", tokenizer, tmp_path / "a\udcff.cpp", "--html", tmp_path / "page.html")
     assert "a\\udcff.cpp" in (tmp_path / "page.html").read_text()
+
+
+def test_a_page_does_not_replace_the_file_that_it_shows(run, cppmill, tmp_path):
+    source = tmp_path / "a.cpp"
+    source.write_text("int a;")
+    for name in ("a.cpp", "./a.cpp"):
+        done = cppmill("show", "--tokenizer", run.out / "tokenizer", source, "--html", tmp_path / name, check=False)
+        assert (done.returncode, "a.cpp: it exists, and is not a page of cppmill" in done.stderr) == (2, True)
+    assert source.read_text() == "int a;"
+
+
+def test_byte_tables_do_not_replace_their_tokenizer(run, cppmill, tmp_path):
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_bytes((run.out / "tokenizer/tokenizer.json").read_bytes())
+    done = cppmill("byte-tables", "--tokenizer", tokenizer, "--out", tokenizer, check=False)
+    assert (done.returncode, "it is the tokenizer; name another file" in done.stderr) == (2, True)
+    assert tokenizer.read_bytes() == (run.out / "tokenizer/tokenizer.json").read_bytes()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,6 +33,18 @@ def store(run, tmp_path):
 def documents(out):
     rows = [pq.read_table(path, columns=["doc_id", "path"]).to_pylist() for path in out.glob("tokens/*.parquet")]
     return {row["path"]: row["doc_id"] for part in rows for row in part}
+
+
+def test_no_proof_says_that_the_source_of_a_redacted_document_is_absent(run, cppmill, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.cpp").write_text("// mail john.smith@gmail.com\nint a;\n")
+    (tmp_path / "src/b.cpp").write_text("int b;\n")
+    flags = ("--tokenizer", run.out / "tokenizer", "--redact", "email")
+    cppmill("run", tmp_path / "src", "--out", tmp_path / "out", *flags)
+    for name, code in (("a.cpp", 1), ("b.cpp", 1), (__file__, 0)):
+        source = sha256((tmp_path / "src" / name).read_bytes()).hexdigest()
+        done = cppmill("prove-absent", tmp_path / "out", source, check=False)
+        assert (done.returncode, "redacted or converted" in done.stderr) == (code, name == "a.cpp"), done.stderr
 
 
 def test_a_withdrawn_document_is_gone_for_good_and_that_is_proven(store, tmp_path, cppmill, checker):
