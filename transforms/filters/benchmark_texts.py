@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -19,6 +20,11 @@ from transforms.sources.streams import MemberStream
 
 _READ = IngestOptions(extensions=(*DEFAULT_EXTENSIONS, "txt"))
 _MAX_LINE_BYTES = 1 << 28
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+"""How text of wide characters begins, UTF-32 of the other order too."""
+
+_ENCODED = (".gz", ".xz", ".bz2", ".zst", ".json", ".ipynb")
+"""How files end whose text is compressed or has escapes, and which are not read."""
 
 
 class BenchmarkText(NamedTuple):
@@ -45,7 +51,8 @@ def read_texts(place: str) -> Iterator[BenchmarkText]:
         place: A file, a folder, a glob, or an fsspec URL of these.
 
     Raises:
-        ConfigError: If it does not exist, or something in it is a link or cannot be read.
+        ConfigError: If it does not exist, or something in it is a link, cannot be read, or is no plain text where that
+            is asked for.
     """
     try:
         listing = list_inputs([os.path.expanduser(place)], _READ)  # noqa: PTH111 - a URL is not a path
@@ -65,7 +72,10 @@ def read_texts(place: str) -> Iterator[BenchmarkText]:
             yield from _parquet_texts(root.location, item, name)
         elif root.is_file or item.path.rpartition(".")[2].lower() in _READ.extensions:
             with open_input(root.location, item.path) as file:
-                yield BenchmarkText(name, 0, file.read())
+                content = file.read()
+            if content.startswith(_WIDE) or (root.is_file and (b"\0" in content or name.lower().endswith(_ENCODED))):
+                raise ConfigError(f"ingest.decontaminate: {place}: {name}: no plain text; unpack or convert it")
+            yield BenchmarkText(name, 0, content)
 
 
 def _jsonl_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]:
