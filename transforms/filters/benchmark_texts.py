@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,12 +16,10 @@ from transforms.sources.document import Archive, display_path
 from transforms.sources.files import open_archive, open_input
 from transforms.sources.listing import Input, Kind, codec_of, list_inputs
 from transforms.sources.streams import MemberStream
+from transforms.sources.wide_text import MARKS
 
 _READ = IngestOptions(extensions=(*DEFAULT_EXTENSIONS, "txt"))
 _MAX_LINE_BYTES = 1 << 28
-_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-"""How text of wide characters begins, UTF-32 of the other order too."""
-
 _ENCODED = (".gz", ".xz", ".bz2", ".zst", ".json", ".ipynb")
 """How files end whose text is compressed or has escapes, and which are not read."""
 
@@ -73,7 +70,7 @@ def read_texts(place: str) -> Iterator[BenchmarkText]:
         elif root.is_file or item.path.rpartition(".")[2].lower() in _READ.extensions:
             with open_input(root.location, item.path) as file:
                 content = file.read()
-            if content.startswith(_WIDE) or (root.is_file and (b"\0" in content or name.lower().endswith(_ENCODED))):
+            if content.startswith(MARKS) or (root.is_file and (b"\0" in content or name.lower().endswith(_ENCODED))):
                 raise ConfigError(f"ingest.decontaminate: {place}: {name}: no plain text; unpack or convert it")
             yield BenchmarkText(name, 0, content)
 

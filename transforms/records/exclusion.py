@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from schemas.digests import HEX_DIGEST, same_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.tables import SOURCE_DOC_ID
-from schemas.units import DOCUMENTS_PREFIX
 from transforms.filters.withdrawals import WITHDRAWN, read_columns, withdrawn_in
+from transforms.records.in_toto import products
 from transforms.records.receipts import RECEIPT, check_named
 from transforms.storage.folder import OutputFolder, naming_damage
 
@@ -135,7 +135,7 @@ def prove(out: OutputFolder, receipt: Mapping[str, Any], doc_id: str) -> dict[st
     }
 
 
-def find_made(out: OutputFolder, receipt: Mapping[str, Any], source: str) -> list[str]:
+def find_made(out: OutputFolder, receipt: dict[str, Any], source: str) -> list[str]:
     """Return the doc_ids of the documents that were made from a source: redacted, or converted.
 
     Args:
@@ -146,7 +146,7 @@ def find_made(out: OutputFolder, receipt: Mapping[str, Any], source: str) -> lis
     Raises:
         IntegrityError: If the documents are not those that the receipt names.
     """
-    shards = [name for name in receipt["files"] if name.startswith(DOCUMENTS_PREFIX)]
+    shards = products(receipt, "documents")
     check_named(out, receipt, shards)
     found = set[str]()
     for name in shards:

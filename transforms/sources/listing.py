@@ -346,9 +346,9 @@ def _list_remote(source: str, index: int, listing: Listing, options: IngestOptio
     Raises:
         ConfigError: If it does not exist, or has members of an archive, of which some would be lost.
     """
-    of_archive = _archive_version(source)  # before the archive is opened, so that a later one has another
+    archive = _archive_behind(source)  # before it is opened, so that a later one has another version
     system, path = open_url(source)
-    links = _links_in_archive(source, options) if of_archive else frozenset()
+    links = _links_in_archive(source, archive, options) if archive else frozenset()
     system.invalidate_cache()  # a branch of the Hub may have moved since this process listed it
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
@@ -380,7 +380,8 @@ def _list_remote(source: str, index: int, listing: Listing, options: IngestOptio
             except FileNotFoundError as error:
                 yield Input(index, relative, 0, "", Kind.FILE, os_error_reason(error)[0])
                 continue
-            version = of_archive or _version(known, url_identity(name) if is_web(name) else "")
+            identity = url_identity(name) if is_web(name) else ""
+            version = archive.version if archive else _version(known, identity)
             yield Input(index, relative, _size(name, known), version, kind_of(relative))
         elif info["type"] == "link":
             listing.links.append((index, relative))
@@ -480,34 +481,66 @@ def _hidden_folder(path: str) -> str:
     return next(("/".join(parts[: place + 1]) for place, part in enumerate(parts) if part.startswith(".")), "")
 
 
-def _links_in_archive(source: str, options: IngestOptions) -> frozenset[str]:
+class _Archive(NamedTuple):
+    """The archive whose members a URL names.
+
+    What an archive says of a member is what its packer wrote there: the same moment for all of them, in many archives.
+    So members have the version of the archive.
+
+    Attributes:
+        place: Its path or URL.
+        num_bytes: Its size; 0 if it is not known.
+        version: What tells it from a later one.
+    """
+
+    place: str
+    num_bytes: int
+    version: str
+
+
+def _archive_behind(source: str) -> _Archive | None:
+    """Look at the archive whose members a URL names; None if it names no members."""
+    _, *archive = split_chain(source)
+    if not archive:
+        return None
+    place = plain_place("::".join(archive))
+    try:
+        if not is_remote(place):
+            return _Archive(place, os.stat(place).st_size, UNPROVEN)  # noqa: PTH116 - names need not be UTF-8
+        outer = _archive_behind(place)
+        system, path = open_url(place)
+        system.invalidate_cache()
+        known = _info(system, with_query(path))
+    except FileNotFoundError:
+        return _Archive(place, 0, UNPROVEN)  # whoever opens the archive says so
+    version = outer.version if outer else _version(known, f".{known['size']}{url_identity(source)}")
+    return _Archive(place, _size(place, known), version)
+
+
+def _links_in_archive(source: str, archive: _Archive, options: IngestOptions) -> frozenset[str]:
     """Return the links among the members of an archive that a URL names, after reading the archive itself.
 
     Raises:
         ConfigError: If it is damaged, or fsspec does not list all its members.
     """
-    scheme, place = source.partition("://")[0], plain_place("::".join(split_chain(source)[1:]))
+    scheme, place = source.partition("://")[0], archive.place
     if scheme not in (Kind.TAR, Kind.ZIP):
         return frozenset()
     from transforms.sources.archives.members import Members  # most sources have none, and what reads them loads slowly
 
-    if len(split_chain(place)) > 1:
-        _links_in_archive(place, options)
-    if is_remote(place):
-        system, path = open_url(place)
-        num_bytes = _size(place, _info(system, with_query(path)))
-    else:
-        num_bytes = os.stat(place).st_size  # noqa: PTH116 - names need not be UTF-8
-    archive = Members(place.rpartition("/")[2], num_bytes, "", options, is_timed=False)
+    outer = _archive_behind(place)
+    if outer:
+        _links_in_archive(place, outer, options)
+    members = Members(place.rpartition("/")[2], archive.num_bytes, "", options, is_timed=False)
     is_zip = scheme == Kind.ZIP
     read = partial(_open_archive, place, is_zip=is_zip)
-    wrong = archive.find_damage(read, is_zip=is_zip, codec=codec_of(archive.path))
+    wrong = members.find_damage(read, is_zip=is_zip, codec=codec_of(members.path))
     if not wrong:
         found = _find(open_url(f"{scheme}://::{place}")[0], "")
-        wrong = archive.find_lost(name for name, info in found.items() if info["type"] != "directory")
+        wrong = members.find_lost(name for name, info in found.items() if info["type"] != "directory")
     if wrong:
         raise ConfigError(f"source {source!r}: not all of the archive can be read in this way ({wrong}); give {place}")
-    return frozenset(archive.links)
+    return frozenset(members.links)
 
 
 def _open_archive(place: str, *, is_zip: bool) -> BinaryIO:
@@ -516,29 +549,6 @@ def _open_archive(place: str, *, is_zip: bool) -> BinaryIO:
         return cast(BinaryIO, system.open(path, "rb"))
     root, path = place.rsplit("/", 1) if is_remote(place) else os.path.split(os.path.realpath(place))
     return open_archive(root, path, is_stream=not is_zip)
-
-
-def _archive_version(source: str) -> str:
-    """Return the version of the archive whose members a URL names; empty if it names no members.
-
-    What an archive says of a member is what its packer wrote there: the same moment for all of them, in many archives.
-    """
-    _, *archive = split_chain(source)
-    if not archive:
-        return ""
-    place = plain_place("::".join(archive))
-    if not is_remote(place):
-        return UNPROVEN
-    of_outer = _archive_version(place)
-    if of_outer:
-        return of_outer
-    system, path = open_url(place)
-    system.invalidate_cache()
-    try:
-        known = _info(system, with_query(path))
-    except FileNotFoundError:
-        return UNPROVEN  # whoever opens the archive says so
-    return _version(known, f".{known['size']}{url_identity(source)}")
 
 
 def _version(info: Mapping[str, object], identity: str) -> str:

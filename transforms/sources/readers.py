@@ -39,9 +39,8 @@ _Rows = Document | pa.RecordBatch
 
 
 def _iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
-    from transforms.sources.archives.tar import (
-        iter_tar,  # most sources have no archives, and what reads them loads slowly
-    )
+    # Most sources have no archives, and what reads them loads slowly.
+    from transforms.sources.archives.tar import iter_tar
 
     return iter_tar(archive, stream)
 

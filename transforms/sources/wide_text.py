@@ -21,6 +21,9 @@ _FORMS = (
 )
 """Byte-order marks, and the encodings that they are of."""
 
+MARKS = tuple(mark for mark, _ in _FORMS)
+"""How wide text begins."""
+
 
 def to_utf8(content: bytes) -> bytes | None:
     r"""Return text with a byte-order mark as UTF-8 without one; None if it is not well-formed.

@@ -257,21 +257,25 @@ class OutputFolder:
             receipt = self.read_receipt(unit)
         except (FileNotFoundError, IntegrityError):
             return None
-        is_proven = all(map(self._is_whole, receipt.outputs)) and (
-            self.is_recorded(receipt.path) or self._has_rows(receipt)
-        )
-        return receipt if is_proven else None
+        is_whole = all(map(self._is_whole, receipt.outputs))
+        return receipt if is_whole and (self.is_recorded(receipt.path) or self._has_rows(receipt)) else None
 
     def _has_rows(self, receipt: UnitReceipt) -> bool:
         """Return whether the counts of a shard, whose rows no total says, have the rows that their receipt says."""
         if receipt.stage is not Stage.SCAN or not receipt.inputs:
             return True
         try:
-            return all(self._num_rows(output.path) == output.rows for output in receipt.outputs)
+            return all(self.num_rows(output.path) == output.rows for output in receipt.outputs)
         except IntegrityError:
             return False
 
-    def _num_rows(self, name: str) -> int:
+    def num_rows(self, name: str) -> int:
+        """Return how many rows the footer of a Parquet file says.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            IntegrityError: If Arrow finds that it is damaged.
+        """
         with self.open_ranges(name) as file, pq.ParquetFile(file) as table:
             return int(table.metadata.num_rows)
 

@@ -98,8 +98,8 @@ def _open_archive(url: str) -> tuple[Any, str]:
 
 def _is_of_archive(error: Exception) -> bool:
     """Return whether an error is one that fsspec and what it reads archives with raise for an archive."""
-    import lzma
-    import tarfile  # these take a while to load, and few runs need them
+    import lzma  # these take a while to load, and few runs need them
+    import tarfile
     import zipfile
     import zlib
     from gzip import BadGzipFile

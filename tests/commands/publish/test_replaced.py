@@ -15,7 +15,7 @@ COMMANDS = {
     "report at its end": (program, "render_report", ["report", "{run}", "--out", "{to}"]),
     "left out": (left_out, "render_page", ["report", "{run}", "--left-out", "--out", "{to}"]),
     "provenance": (provenance, "render_card", ["provenance", "{run}", "--out", "{to}"]),
-    "sign before it reads": ("transforms.records.signatures", "sign", ["sign", "{run}", "--key", "{key}"]),
+    "sign before it reads": (signatures, "sign", ["sign", "{run}", "--key", "{key}"]),
     "sign": (signatures, "_ssh_keygen", ["sign", "{run}", "--key", "{key}"]),
 }
 
@@ -26,15 +26,14 @@ def test_a_receipt_that_is_replaced_meanwhile_ends_the_command(copied_run, cppmi
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
     receipt, to = copied_run.out / "receipt.json", tmp_path / "to"
     other = json.dumps(json.loads(receipt.read_bytes()) | {"totals": {}})
-    target = f"{module if isinstance(module, str) else module.__name__}.{function}"
-    whole = getattr(signatures if isinstance(module, str) else module, function)
+    whole = getattr(module, function)
 
     def replaced(*arguments, **options):
         receipt.unlink()
         receipt.write_text(other)
         return whole(*arguments, **options)
 
-    monkeypatch.setattr(target, replaced)
+    monkeypatch.setattr(module, function, replaced)
     places = {"run": copied_run.out, "to": to, "key": tmp_path / "key"}
     done = cppmill(*(word.format(**places) for word in words), check=False)
     assert (done.returncode, "a run replaced it meanwhile; try again" in done.stderr) == (1, True), done.stderr

@@ -132,7 +132,7 @@ def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]
             yield f"{where}: its output {output.path} has another SHA-256 in the receipt, or is not named there"
             continue
         found = run.out.describe(output.path)
-        rows = _num_rows(run.out, output.path) if stage in _ROWS and unit.inputs or stage is Stage.INGEST else 0
+        rows = run.out.num_rows(output.path) if stage in _ROWS and unit.inputs or stage is Stage.INGEST else 0
         if not same_json((found.num_bytes, rows), (output.num_bytes, output.rows)):
             said = f"{output.num_bytes} and {output.rows}"
             yield f"{where}: {output.path} has {found.num_bytes} bytes and {rows} rows, it says {said}"
@@ -141,11 +141,6 @@ def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]
         is_elsewhere = of_others or (stage is Stage.SCAN and run.find_documents(name, digest))
         if run.files.get(name, digest if is_elsewhere else None) != digest:
             yield f"{where}: its input {name} has another SHA-256 in the receipt, or is not named there"
-
-
-def _num_rows(out: OutputFolder, name: str) -> int:
-    with out.open_ranges(name) as file, pq.ParquetFile(file) as table:
-        return int(table.metadata.num_rows)
 
 
 def _check_outputs(run: RunUnits) -> Iterator[str]:
