@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from schemas.places import is_remote
 from schemas.reasons import Dead
@@ -35,10 +35,13 @@ def open_input(root: str, path: str) -> BinaryIO:
 
     Raises:
         OSError: If it cannot be opened, NotRegularError if it is not a regular file any more.
+        StoreError: If its store fails; then or when it is read.
     """
     if is_remote(root):
-        system, full_path = open_file(root, path)
-        return cast(BinaryIO, system.open(full_path, "rb"))
+        url = f"{root}/{path}"
+        with input_errors(url):
+            system, full_path = open_file(root, path)
+            return _of_store(system, full_path, url)
     descriptor = open_descriptor(root, path)
     return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
 
@@ -59,13 +62,40 @@ def open_archive(root: str, path: str, *, is_stream: bool) -> BinaryIO:
         return open_input(root, path)
     from transforms.storage.web import sends_parts  # it loads aiohttp, which takes a while
 
-    system, full_path = open_file(root, path)
-    known = system.info(full_path)
-    size, is_denied = known["size"], not known.get("partial", True)  # then fsspec asks for none
-    if size is not None and ((is_stream and size < _PART_BYTES) or (not is_denied and sends_parts(system, full_path))):
-        return cast(BinaryIO, system.open(full_path, "rb"))
-    stream = cast(BinaryIO, system.open(full_path, "rb", block_size=0))
+    url = f"{root}/{path}"
+    with input_errors(url):
+        system, full_path = open_file(root, path)
+        known = system.info(full_path)
+        size, is_denied = known["size"], not known.get("partial", True)  # then fsspec asks for none
+        is_small = is_stream and size is not None and size < _PART_BYTES
+        if is_small or (size is not None and not is_denied and sends_parts(system, full_path)):
+            return _of_store(system, full_path, url)
+        stream = _of_store(system, full_path, url, block_size=0)
     return stream if is_stream else _copied(stream)
+
+
+class _StoreFile:
+    """A file whose reads raise an error of its store as one, so that no reader takes it for damage of the file."""
+
+    def __init__(self, file: BinaryIO, url: str) -> None:
+        self._file, self._url = file, url
+
+    def read(self, num_bytes: int = -1) -> bytes:
+        with input_errors(self._url):
+            return self._file.read(num_bytes)
+
+    def __enter__(self) -> _StoreFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the file has
+        return getattr(self._file, name)
+
+
+def _of_store(system: Any, full_path: str, url: str, **options: int) -> BinaryIO:  # noqa: ANN401 - of fsspec
+    return cast(BinaryIO, _StoreFile(system.open(full_path, "rb", **options), url))
 
 
 def _copied(stream: BinaryIO) -> BinaryIO:

@@ -33,6 +33,7 @@ from transforms.storage.urls import (
     lists_at_once,
     open_url,
     store_errors,
+    store_failure,
     walk_folder,
 )
 
@@ -85,8 +86,6 @@ _NOTHING = "source {!r} is no regular file and matches none; check the name or p
 _NO_SIZE = 1 << 53
 """No file has so many bytes; records have only numbers below it."""
 
-_GONE = (404, 410)
-"""What a web server answers for what it does not have."""
 _SETTLED_SECONDS = 2
 """How old the date of a file must be to tell it from a later one; a tag is often made of it."""
 
@@ -469,9 +468,9 @@ def _info(system: Any, name: str) -> dict[str, Any]:  # noqa: ANN401
     try:
         return dict(system.info(name))
     except FileNotFoundError as error:
-        answer = error.__cause__
-        if is_web(name) and isinstance(answer, Exception) and getattr(answer, "status", None) not in _GONE:
-            raise answer from None
+        failure = store_failure(error)
+        if failure is not None:
+            raise failure from None
         raise
 
 

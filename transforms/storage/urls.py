@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from http import HTTPStatus
+from typing import Any, cast
 from urllib.parse import unquote
 
 from schemas.errors import ConfigError, CppmillError, IntegrityError, StoreError
@@ -28,8 +29,17 @@ _KEPT_COPIES = ("CachingFileSystem", "WholeFileCacheFileSystem", "SimpleCacheFil
 _DAMAGED = "FlexibleChecksumError"
 """How botocore names an error for bytes that do not fit the checksum that the store has of an object."""
 
-_LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "requests")
+_LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "huggingface_hub", "requests")
 """The packages whose exceptions are failures of a store."""
+
+_GONE = (404, 410)
+"""What a web server answers for what it does not have."""
+
+_LATER = (400, 401, 408, 429)
+"""Statuses below 500 that say nothing about an object: of requests that the store does not take, as with old keys."""
+
+_KEYS = ("ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
+"""What S3 answers to keys that it does not take, with the status of an object that may not be read."""
 
 
 def open_url(url: str) -> tuple[Any, str]:
@@ -86,7 +96,8 @@ def _open_archive(url: str) -> tuple[Any, str]:
         ConfigError: If there is no archive, or fsspec cannot open it.
     """
     try:
-        system, path = _url_to_fs(url)
+        with input_errors(redacted(url)):
+            system, path = _url_to_fs(url)
     except FileNotFoundError as error:
         raise ConfigError(f"{redacted(url)}: the archive does not exist") from error
     except Exception as error:
@@ -199,6 +210,31 @@ def _sign_in(url: str, user: str, password: str) -> dict[str, Any]:
     return {"auth": BasicAuth(unquote(user), unquote(password)), "base_url": f"{'/'.join(url.split('/')[:3])}/"}
 
 
+def store_failure(error: OSError) -> Exception | None:
+    """Return the failure of a store behind an error of reading a file of it; None if the error is about that file.
+
+    fsspec has errors of the file system for what stores answer: FileNotFoundError for each error of a web server that
+    is asked about a file, and OSError for throttling and old keys of S3.
+    """
+    answer = error.__cause__ or error
+    status, code = _answer_of(answer)
+    if isinstance(error, FileNotFoundError):
+        is_web_answer = isinstance(answer, Exception) and type(answer).__module__.partition(".")[0] == "aiohttp"
+        return cast(Exception, answer) if is_web_answer and status not in _GONE else None
+    is_of_library = type(error).__module__.partition(".")[0] in _LIBRARIES and status not in _GONE
+    is_failure = is_of_library or status in _LATER or status >= HTTPStatus.INTERNAL_SERVER_ERROR or code in _KEYS
+    return error if is_failure or isinstance(error, ConnectionError | TimeoutError) else None
+
+
+def _answer_of(error: BaseException) -> tuple[int, str]:
+    """Return the status of HTTP and the code of S3 that an error of a store's library has; 0 and none without."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):
+        found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return int(found or 0), str(response.get("Error", {}).get("Code", ""))
+    return int(getattr(error, "status", None) or getattr(response, "status_code", None) or 0), ""
+
+
 @contextmanager
 def store_errors(url: str) -> Iterator[None]:
     """Turn errors of a store's library into one that names the URL; the caller handles the expected ones.
@@ -209,15 +245,17 @@ def store_errors(url: str) -> Iterator[None]:
     """
     try:
         yield
-    except (FileNotFoundError, FileExistsError, CppmillError, ConflictError):
+    except (FileExistsError, CppmillError, ConflictError):
         raise
     except Exception as error:
+        if isinstance(error, FileNotFoundError) and store_failure(error) is None:
+            raise
         raise _store_error(url, error) from error
 
 
 @contextmanager
 def input_errors(url: str) -> Iterator[None]:
-    """Turn errors of a store's library into one that names the URL; those of the file system and all others pass.
+    """Turn failures of a store into an error that names the URL; errors about the file itself and all others pass.
 
     Raises:
         ConfigError: If fsspec cannot read a member of an archive.
@@ -226,8 +264,13 @@ def input_errors(url: str) -> Iterator[None]:
     """
     try:
         yield
-    except OSError:
+    except CppmillError:
         raise
+    except OSError as error:
+        failure = store_failure(error)
+        if failure is None:
+            raise
+        raise _store_error(url, failure) from error
     except Exception as error:
         if "::" in url and _is_of_archive(error):
             raise _archive_error(url, error) from error
@@ -237,6 +280,8 @@ def input_errors(url: str) -> Iterator[None]:
 
 
 def _store_error(url: str, error: Exception) -> CppmillError:
+    if isinstance(error, FileNotFoundError):
+        error = store_failure(error) or error
     if type(error).__name__ == _DAMAGED:
         return IntegrityError(
             f"{url}: damaged: its bytes do not fit the checksum that the store has of it; restore it, or remove it and "

@@ -11,12 +11,14 @@ import struct
 import tarfile
 import zipfile
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import cppmill
@@ -487,6 +489,55 @@ def test_a_link_to_what_a_web_server_refuses_is_an_error(run, folder, tmp_path):
 
     with served(Refusing, folder.parent) as place, pytest.raises(cppmill.CppmillError, match="403.*npy_common.h"):
         made(run, f"{place}/numpy", tmp_path / "out")
+
+
+class Ending(Quiet):
+    """Answers some requests for a file, and fails at all later ones, as with a permission that ends."""
+
+    answered = 0
+    left = 0
+    status = 503
+    name = ""
+
+    def send_head(self):
+        if self.path == self.name:
+            cls = type(self)
+            cls.answered += 1
+            if cls.answered > cls.left:
+                if self.status:
+                    return self.send_error(self.status)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                self.close_connection = True
+                return None
+        return super().send_head()
+
+    def finish(self):
+        with suppress(OSError):
+            super().finish()
+
+
+@pytest.mark.parametrize("status", [403, 503, 0])
+@pytest.mark.parametrize("name", ["/numpy.tar", "/rows.jsonl", "/rows.parquet", "/numpy/core/numpy/npy_common.h"])
+def test_a_web_server_that_fails_after_some_answers_loses_no_file(run, folder, tmp_path, name, status):
+    (folder.parent / "rows.jsonl").write_text('{"path": "a.cpp", "content": "int a;"}\n')
+    pq.write_table(pa.table({"path": ["a.cpp"], "content": ["int a;"]}), folder.parent / "rows.parquet")
+
+    def tried(left):
+        """Return what is lost without a word, None if the failure is said."""
+        Ending.answered, Ending.left, Ending.status, Ending.name = 0, left, status, name
+        options = {"tokenizer": run.out / "tokenizer", "max_dead_fraction": 1}
+        with served(Ending, folder.parent) as place:
+            try:
+                made = cppmill.run([folder, f"{place}{name}"], out=tmp_path / str(left), **options)
+            except cppmill.CppmillError as error:
+                assert re.match(f"{place}{name}: .* failed", str(error)), error
+                return None
+        return made.receipt["ledger"]["documents"]["dead"]
+
+    found = [tried(left) for left in (1, 2, 3, 4, 5, 6, 99)]
+    assert (found[0], found[-1]) == (None, {})
+    assert all(lost in (None, {}) for lost in found)
 
 
 @pytest.mark.parametrize("pattern", ["core/**", "co*", "*/numpy/*common.h"])

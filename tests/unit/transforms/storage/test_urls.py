@@ -1,6 +1,9 @@
 """Any URL is opened in one way, and what keeps it from being read is one line that says what to do."""
 
 import pytest
+from botocore.exceptions import ClientError
+from fsspec.exceptions import FSTimeoutError
+from s3fs.errors import translate_boto_error
 
 import schemas.places
 import transforms.storage.gcs
@@ -101,3 +104,25 @@ def test_of_an_input_only_errors_of_the_libraries_of_stores_are_failures_of_the_
     for error in (FileNotFoundError("gone"), ValueError("not a tar")):
         with pytest.raises(type(error)), input_errors("gs://b"):
             raise error
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "is_failure"),
+    [
+        *[(status, code, True) for status, code in ((500, "InternalError"), (503, "SlowDown"), (503, "503"))],
+        *[(status, code, True) for status, code in ((400, "ExpiredToken"), (403, "InvalidAccessKeyId"), (400, "400"))],
+        *[(status, code, False) for status, code in ((404, "NoSuchKey"), (403, "AccessDenied"), (403, "403"))],
+        *[(status, code, False) for status, code in ((412, "PreconditionFailed"), (416, "InvalidRange"))],
+    ],
+)
+def test_what_s3_answers_to_reading_an_object_is_of_the_object_or_a_failure(status, code, is_failure):
+    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    raised = translate_boto_error(ClientError(answer, "GetObject"))
+    with pytest.raises(StoreError if is_failure else type(raised)), input_errors("s3://bucket/a.tar"):
+        raise raised
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), FSTimeoutError(), ConnectionResetError()])
+def test_a_store_that_does_not_answer_is_a_failure(error):
+    with pytest.raises(StoreError, match="^gs://bucket/a.tar: "), input_errors("gs://bucket/a.tar"):
+        raise error
