@@ -314,12 +314,12 @@ def check_intact(session: Session) -> None:
         except IntegrityError as error:
             raise IntegrityError(
                 f"{error}; {out.where(built[0].path)} says that the tokenizer was built from that scan; restore what "
-                f"was there, or give the tokenizer with --tokenizer DIR, {_REBUILD}"
+                f"was there, or keep the tokenizer with --tokenizer {out.where(_FOLDER)}, {_REBUILD}"
             ) from error
         if built[0].inputs not in ({}, merged.files):
             raise IntegrityError(
                 f"{out.where(built[0].path)}: names other counts than those in {out.root}, from which the tokenizer "
-                f"should be built; restore what was there, or give the tokenizer with --tokenizer DIR, {_REBUILD}"
+                f"should be built; restore what was there, or keep the tokenizer with --tokenizer {out.where(_FOLDER)}, {_REBUILD}"
             )
         for receipt in (*built, *counts):
             expected |= receipt.files

@@ -96,6 +96,19 @@ def test_a_rebuild_says_how_many_ids_move_and_is_what_a_new_run_gives(grown, cpp
     assert "kept" not in grown.receipt["tokenizer"]
 
 
+def test_after_a_rebuild_that_fails_the_tokenizer_is_kept_in_the_way_that_the_error_names(grown, cppmill):
+    before = (grown.out / "tokenizer" / "tokenizer.json").read_bytes()
+    failed = cppmill(*grown.command, "--rebuild-tokenizer", "--vocab-size", "131072", check=False)
+    assert failed.returncode == 2
+    assert "merges could be learned" in failed.stderr
+    refused = cppmill(*grown.command, check=False)
+    assert refused.returncode == 1
+    way = re.search(r"keep the tokenizer with (--tokenizer) (\S+), or", refused.stderr)
+    assert cppmill("run", grown.sources, "--out", grown.out, *way.groups()).returncode == 0
+    assert (grown.out / "tokenizer" / "tokenizer.json").read_bytes() == before
+    assert cppmill("verify", grown.out).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("options", "both"),
     [

@@ -193,7 +193,7 @@ class Loader:
         self._rows_given = done * self.batch_rows
         for positions in self.positions(done):
             batch = gather_rows([reader.find(position) for position in positions])
-            self._rows_given += len(positions)
+            self._rows_given += self.batch_rows  # the last step may be shorter, and shorter than on other ranks
             yield batch
         self.next_epoch()
 

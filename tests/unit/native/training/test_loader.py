@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,17 @@ def test_an_iteration_that_was_broken_off_is_begun_again(dataset: Dataset) -> No
 def test_the_end_of_an_epoch_is_the_beginning_of_the_next(dataset: Dataset) -> None:
     loader = loader_of(dataset, 34, place=Place(ranks=2, workers=2))
     assert loader.state_dict(steps=1) | {"epoch": 1, "consumed": 0} == loader.state_dict(steps=1)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, 5, 8, 40])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
+def test_ranks_that_made_the_same_steps_have_the_same_position(dataset: Dataset, ranks: int, batch_rows: int) -> None:
+    loaders = [loader_of(dataset, batch_rows, place=Place(rank=rank, ranks=ranks)) for rank in range(ranks)]
+    ends = object()
+    for steps, batches in enumerate(zip_longest(*(loader.batches() for loader in loaders), fillvalue=ends), start=1):
+        states = [loader.state_dict() for loader, batch in zip(loaders, batches, strict=True) if batch is not ends]
+        assert states == [loaders[0].state_dict(steps=steps)] * len(states)
+    assert {(loader.epoch, loader.consumed) for loader in loaders} == {(1, 0)}
 
 
 def test_positions_of_workers_need_the_steps_of_their_consumer(dataset: Dataset) -> None:
