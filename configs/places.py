@@ -16,7 +16,7 @@ from configs.layers import Layer, Tables, place_of
 from configs.published import is_foreign
 from schemas.digests import parse_json
 from schemas.passwords import NO_PASSWORD, encode_spaces, has_password, redacted
-from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package, plain_place
+from schemas.places import OUTPUT_PACKAGES, is_plain_path, is_remote, missing_package, plain_place
 
 WILDCARDS = "*?["
 
@@ -92,6 +92,8 @@ def _check_remote_out(out: str, sources: Sequence[object], place: Place) -> Iter
     if scheme not in OUTPUT_PACKAGES or not path.strip("/").count("/"):
         places = ", ".join(f"{known}://BUCKET/PREFIX" for known in OUTPUT_PACKAGES)
         yield f"{place()}: not allowed; it takes a local or mounted folder, or {places}"
+    elif not is_plain_path(path.rstrip("/")):
+        yield f"{place()}: not allowed; a name between its slashes is empty, too long, '.' or '..'"
     else:
         yield from _check_url(out, place)
     for source in sources:

@@ -59,6 +59,13 @@ _USER = re.compile(
 )
 """A password that should be percent-encoded, with a slash say, is one too: what stands there is no port."""
 
+_NEARLY = re.compile(
+    rf"(?P<plain>(?<![a-z0-9+.-])(?!file:|local:|github:){_SCHEME}:/{{1,9}}[^\s/?#:'\"<>|\[]{{0,999}}:)"
+    r"(?!\d*(?:[/?#:\s]|$))[^\s'\"<>|@]{0,999}@",
+    re.I,
+)
+"""The same where the URL is none that can be opened: with slashes too many, or a container before the user."""
+
 _SPACED = re.compile(r"(?<=:/)/?[^/?#@:]{0,999}:[^/?#@]{0,999}@")
 """User and password of a URL that stands alone, white space among them."""
 
@@ -97,6 +104,8 @@ def redacted(text: str) -> str:
         ('https://host/a#***', 'https://host/a#part=2')
         >>> redacted("https://host/a?token=secret#secret")
         'https://host/a?***#***'
+        >>> redacted("http:///me:secret@host/a"), redacted("abfs://box@me:secret@host/a"), redacted("http://[::1]:8/a@b")
+        ('http:///me:***@host/a', 'abfs://box@me:***@host/a', 'http://[::1]:8/a@b')
     """
     if ":/" not in text:
         return text
@@ -104,12 +113,13 @@ def redacted(text: str) -> str:
     text = _HIDDEN.sub("#***", text)
     text = _FRAGMENT.sub(lambda found: f"{found['plain']}#***" if _is_secret(found) else found[0], text)
     text = _USER.sub(lambda found: found[0] if not has_password(found[0]) else _plain(found, "***"), text)
+    text = _NEARLY.sub(lambda found: f"{found['plain']}***@", text)
     return _ALONE.sub(lambda found: f"{found[0][: found.start('user') - found.start()]}***@", text)
 
 
 def hide_secrets(url: str) -> str:
     """Return a URL without user, password and query; what opens it puts them back."""
-    return "::".join(hide_passwords(_hide_query(part)) for part in split_chain(encode_spaces(url)))
+    return "::".join(_hide_query(hide_passwords(part)) for part in split_chain(encode_spaces(url)))
 
 
 def find_conflict(urls: Iterable[str]) -> tuple[str, str] | None:

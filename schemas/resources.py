@@ -32,7 +32,7 @@ _NO_THREAD = re.compile(r"^can't start new thread$|^cannot start \d+ threads?\b"
 LEAST_ADDRESS_SPACE = 3 << 30
 """Bytes of address space with which small runs end well; much of it is reserved and never used."""
 
-LEAST_DATA = 400 << 20
+LEAST_DATA = 512 << 20
 """Bytes of data with which no library ends the process by itself, because it cannot even begin."""
 
 
@@ -206,13 +206,11 @@ def _describe(number: int, where: str, place: Path | None) -> str:
             f"{begin}no more files can be open at once (ulimit -n: {limit}); raise that to 1,024, or give --threads 1"
         )
     if number == errno.EAGAIN:
-        limit, space = _limit(resource.RLIMIT_NPROC), _limit(resource.RLIMIT_AS)
-        return (
-            f"{begin}no more threads can be started (ulimit -u: {limit}, -v: {space}); raise that, or give --threads 1"
-        )
+        limit = f"ulimit -u: {_limit(resource.RLIMIT_NPROC)}, {_limits_of_memory()}"
+        return f"{begin}no more threads can be started ({limit}); raise that, or give --threads 1"
     if number == errno.ENOMEM:
-        limit = _limit(resource.RLIMIT_AS)
-        return f"{begin}no more memory (ulimit -v: {limit}); give --threads 1 and less --memory-bytes, or more memory"
+        limit = f"ulimit {_limits_of_memory()}"
+        return f"{begin}no more memory ({limit}); give --threads 1 and less --memory-bytes, or more memory"
     if number in (errno.EEXIST, errno.ENXIO):
         return f"{begin}something else is in the place of a folder or a file; remove it, and run again"
     if number == errno.EXDEV:
@@ -247,6 +245,10 @@ def _space(place: Path | None) -> str:
 def _user() -> str:
     """Return who this process is, as `chown` and `ls -n` take and show it."""
     return f"user {os.geteuid()}"
+
+
+def _limits_of_memory() -> str:
+    return f"-v: {_limit(resource.RLIMIT_AS)}, -d: {_limit(resource.RLIMIT_DATA)}"
 
 
 def _limit(kind: int) -> str:

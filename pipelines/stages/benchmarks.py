@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from schemas.digests import parse_json
 from schemas.errors import ConfigError
 from schemas.options import FILE_DIGEST, RunOptions
 from transforms.filters.decontamination import Benchmark, read_benchmark
 from transforms.filters.withdrawals import WITHDRAWN, read_withdrawals
+from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import CACHE, OutputFolder
 
 _RECORD = f"{CACHE}/stages/benchmark"
@@ -29,10 +33,7 @@ def recorded_options(options: RunOptions, out: OutputFolder) -> RunOptions:
     benchmark = read_benchmark(options.ingest)
     if benchmark is None:
         return options
-    try:
-        made = out.read_bytes(_RECORD).decode("ascii", "replace")
-    except FileNotFoundError:  # a folder that was copied without its cache
-        made = benchmark.digest
+    made = _recorded(out) or benchmark.digest
     if made != benchmark.digest:
         raise ConfigError(
             f"ingest.decontaminate: the benchmark has changed since the documents in {out.root} were compared with "
@@ -40,6 +41,16 @@ def recorded_options(options: RunOptions, out: OutputFolder) -> RunOptions:
         )
     ingest = options.ingest.model_copy(update={"decontaminate": (f"{FILE_DIGEST}{made}",)})
     return options.model_copy(update={"ingest": ingest})
+
+
+def _recorded(out: OutputFolder) -> str:
+    """Return the digest of the benchmark that the documents in OUT were compared with; empty if nothing says it."""
+    with suppress(FileNotFoundError):  # a folder that was copied without its cache
+        return out.read_bytes(_RECORD).decode("ascii", "replace")
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        given = parse_json(out.read_bytes(RECEIPT))["configs"]["ingest"]["decontaminate"]
+        return str(given[0]).removeprefix(FILE_DIGEST) if given else ""
+    return ""
 
 
 def _with_list(options: RunOptions, out: OutputFolder) -> RunOptions:

@@ -319,7 +319,8 @@ def check_intact(session: Session) -> None:
         if built[0].inputs not in ({}, merged.files):
             raise IntegrityError(
                 f"{out.where(built[0].path)}: names other counts than those in {out.root}, from which the tokenizer "
-                f"should be built; restore what was there, or keep the tokenizer with --tokenizer {out.where(_FOLDER)}, {_REBUILD}"
+                "should be built; restore what was there, or keep the tokenizer with --tokenizer "
+                f"{out.where(_FOLDER)}, {_REBUILD}"
             )
         for receipt in (*built, *counts):
             expected |= receipt.files

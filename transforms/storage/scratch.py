@@ -6,6 +6,7 @@ What a killed process left is removed by the next one.
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import os
 import shutil
@@ -20,7 +21,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from schemas.errors import ResourceError
+
 _LOCK = ".lock"
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
 _UNNAMED, _UNNAMED_SECONDS = ".new-", 60
 _made: dict[int, Callable[[], None]] = {}
 """What removes the folder of a process, by its id."""
@@ -44,7 +48,13 @@ def _make_folder(process: int) -> Path:
     new = _make_unnamed(Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}")
     parent = new.parent
     lock = FileLock(new / _LOCK, thread_local=False)
-    lock.acquire()
+    try:
+        lock.acquire()
+    except (OSError, NotImplementedError) as error:
+        shutil.rmtree(new, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+            raise
+        raise ResourceError(f"{parent}: files cannot be locked there; let TMPDIR name a folder elsewhere") from error
     folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
     _made[process] = partial(_remove, folder, lock)
     atexit.register(remove_scratch)

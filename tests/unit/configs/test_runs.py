@@ -301,6 +301,8 @@ FLAG_PROBLEMS = [
         "text-32k, text-sentencepiece-1k)",
     ),
     ("out", "", '--out "": not allowed; it is empty'),
+    ("out", "s3://bucket//run", "--out s3://bucket//run: not allowed; a name between its slashes is empty, too long, "),
+    ("out", "s3://bucket/a/../run", "--out s3://bucket/a/../run: not allowed; a name between its slashes is empty, "),
     ("out", "s3://bucket", "--out s3://bucket: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"),
     (
         "out",

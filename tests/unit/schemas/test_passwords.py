@@ -78,6 +78,14 @@ def test_no_password_may_be_in_the_place_of_a_run(cppmill: Any, command: list[st
     assert "secret" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("mark", "#?/")
+def test_a_password_with_a_mark_of_urls_goes_to_its_server(mark: str) -> None:
+    plain = hide_secrets(f"http://me:ham{mark}let@host:80/a?b=c#d")
+    assert plain == "http://host:80/a"
+    assert user_of(plain) == ("me", f"ham{mark}let")
+    assert with_query(plain) == "http://host:80/a?b=c"
+
+
 def test_a_password_that_should_be_encoded_is_one_too() -> None:
     url = "sftp://me:ham/mlet?@host:22/folder"
     assert redacted(f"no {url} here") == "no sftp://me:***@host:22/folder here"
@@ -151,6 +159,11 @@ def test_a_signature_is_redacted_whatever_the_scheme() -> None:
         "https://host/a?b=1&X-Api-Key=secret",
         "hf://datasets/org/name?access_token=secret",
         "abfs://folder@host/a?sv=1&sig=secret",
+        "http:///me:secret@host/a",
+        "http:////me:secret#1@host/a",
+        "abfs://folder@me:secret@host/a",
+        "http://me:secret#1@host/a",
+        "http://me:secret?1@host/a?x=2",
     ],
 )
 def test_a_token_is_redacted_like_a_password(url: str) -> None:
@@ -165,7 +178,14 @@ def test_a_token_in_the_place_of_the_user_comes_back_for_who_opens_the_url() -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["https://host/a?revision=main", "sftp://me@host/a", "abfs://folder@host/a", "see http://host/@a and b@c"]
+    "text",
+    [
+        "https://host/a?revision=main",
+        "sftp://me@host/a",
+        "abfs://folder@host/a",
+        "see http://host/@a and b@c",
+        "see http://h:80, b@c",
+    ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redacted(text) == text

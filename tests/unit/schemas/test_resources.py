@@ -94,7 +94,7 @@ def test_a_limit_of_the_address_space_is_named_before_anything_is_done(limited: 
 
 def test_a_limit_of_data_is_named_before_anything_is_done(limited: Callable[[int, int], None]) -> None:
     limited(resource.RLIMIT_DATA, LEAST_DATA - 1)
-    with pytest.raises(ResourceError, match=r"^out: data are limited to 419,430,399 bytes \(ulimit -d 409599\)"):
+    with pytest.raises(ResourceError, match=r"^out: data are limited to 536,870,911 bytes \(ulimit -d 524287\)"):
         check_limits("out")
 
 

@@ -1,5 +1,6 @@
 """A process's scratch folder is its own, goes with it, and is removed by the next one if it was killed."""
 
+import errno
 import os
 import re
 import subprocess
@@ -8,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from schemas.errors import ResourceError
+from transforms.storage import scratch
 from transforms.storage.scratch import _remove_abandoned
 
 CODE = """
@@ -124,3 +127,14 @@ def test_temporary_files_are_in_an_output_folder_or_in_the_scratch_folder(reposi
     files = [path for name in ("pipelines", "transforms") for path in sorted((repository / name).rglob("*.py"))]
     assert [path for path in files if made.search(path.read_text())] == []
     assert made.search("tempfile.mkdtemp()")
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(ResourceError, match=f"^{tmp_path}/.*: files cannot be locked there; let TMPDIR name a folder "):
+        scratch._make_folder.__wrapped__(os.getpid())
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
