@@ -24,6 +24,7 @@ from transforms.storage.column_encodings import (
     Chunk,
     has_file_before,
     read_chunks,
+    without_arrow_types,
 )
 from transforms.storage.page_sizes import largest_page
 
@@ -56,6 +57,10 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         named = {place for place, path in enumerate(paths) if path.partition(".")[0] in _names(archive)}
         chunks = read_chunks(file, range(len(paths)))
         is_joined = has_file_before(file, chunks)
+        used = frozenset[int]().union(*(group[place].encodings for group in chunks for place in named & group.keys()))
+        if not _DELTA.isdisjoint(used):
+            metadata = pq.read_metadata(pa.BufferReader(without_arrow_types(file)))
+            schema = metadata.schema.to_arrow_schema()
     except _READ_ERRORS as error:
         reason = Dead.CORRUPT if _has_magic(file) else Dead.NOT_AN_ARCHIVE
         raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error

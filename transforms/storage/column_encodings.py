@@ -23,6 +23,9 @@ _MAGIC = b"PAR1"
 _PAGE_HEADER = b"\x15"
 """With which the header of a page begins, the first of which is behind the magic number."""
 
+_ARROW_SCHEMA = b"\x0cARROW:schema"
+"""The key, behind its length, under which Arrow notes its own types of columns; last but for their text and a name."""
+
 _SEARCH_BYTES = 1 << 20
 _ROW_GROUPS, _COLUMNS, _COLUMN_METADATA, _ENCODINGS = 4, 1, 3, 2
 _INDEX_LENGTHS, _BLOOM_LENGTH = (5, 7), 15
@@ -70,6 +73,17 @@ def read_chunks(file: BinaryIO, places: Container[int]) -> list[dict[int, Chunk]
     except IndexError as error:
         raise ValueError("the footer ends too early") from error
     return groups
+
+
+def without_arrow_types(file: BinaryIO) -> bytes:
+    """Return a file of the footer alone in which columns have the types of Parquet, not those that Arrow notes beside.
+
+    Arrow reads text as dictionaries where it notes so, which it cannot do with all encodings.
+    """
+    place, length = _find_footer(file)
+    file.seek(place)
+    before, key, behind = file.read(length).rpartition(_ARROW_SCHEMA)
+    return b"".join((_MAGIC, before, key.lower(), behind, length.to_bytes(4, "little"), _MAGIC))
 
 
 def has_file_before(file: BinaryIO, groups: Sequence[Mapping[int, Chunk]]) -> bool:

@@ -56,6 +56,25 @@ def test_a_dictionary_column_is_text_too(read: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("name", ["path", "content", "project", "license", "licenses"])
+def test_a_dictionary_column_is_read_in_encodings_in_which_arrow_reads_none(
+    encoding: str, name: str, read: Any
+) -> None:
+    names = pa.array(["MIT"] * len(PATHS))
+    table = pa.table({"path": PATHS, "content": CONTENTS, "project": names, "license": names})
+    encoded = table.column(name.rstrip("s")).cast(pa.binary() if name == "content" else pa.string())
+    column = encoded.combine_chunks().dictionary_encode()
+    options: dict[str, Any] = {"project_column": "project", "license_column": name.replace("content", "license")}
+    if name == "licenses":
+        column = pa.ListArray.from_arrays(list(range(len(PATHS) + 1)), column)
+        options["allowed_licenses"] = ("MIT",)
+    table = table.drop_columns(name if name in table.column_names else []).append_column(name, column)
+    leaf = f"{name}.list.element" if name == "licenses" else name
+    data = parquet(table, use_dictionary=False, column_encoding={leaf: encoding})
+    assert dict(zip(PATHS, CONTENTS, strict=True)) == read("a.parquet", data, IngestOptions(**options)).whole
+
+
 def test_bytes_that_are_not_utf8_come_back_even_from_a_text_column(read: Any) -> None:
     raw = pa.array([b"int \xff;"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), 1, raw.buffers())
