@@ -36,7 +36,7 @@ from transforms.ingest.minhash import (
 )
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
-from transforms.sources.files import count_changed, file_clock
+from transforms.sources.files import begin_reading, count_changed
 from transforms.sources.license_files import LICENSE_FILES
 from transforms.sources.listing import UNPROVEN
 from transforms.sources.readers import read_batches
@@ -122,7 +122,8 @@ def fingerprint_unit(
         return fingerprints_name(unit.key) if known else None
 
     def make(unit: Unit) -> str:
-        name, began = fingerprints_name(unit.key), file_clock(out.temporary)
+        name, paths = fingerprints_name(unit.key), [path for path, *_ in _read_inputs(unit)]
+        began = begin_reading(unit.payload["root"], paths, out.temporary)
         keep = filters.reads_text or finds_near_duplicates(options) or options.alters_content
         keep = keep or options.find_licenses is not None
         documents = redacted(read_batches(unit, options, keep=keep, threads=threads), options)
@@ -272,11 +273,15 @@ def _count(rows: pa.RecordBatch, reasons: Iterable[Dead]) -> int:
 
 def _count_changed(unit: Unit, began: int) -> int:
     """Return how many files that were read for a unit, from a moment on, are not what was listed, or may not be."""
-    payload = unit.payload
-    read = [(path, num_bytes, version) for path, num_bytes, version, reason in payload["inputs"] if not reason]
-    read += payload.get(LICENSE_FILES, ())
+    read = _read_inputs(unit)
     unproven = sum(1 for _, _, version in read if version.endswith(UNPROVEN))
-    return count_changed(payload["root"], read, began) + unproven
+    return count_changed(unit.payload["root"], read, began) + unproven
+
+
+def _read_inputs(unit: Unit) -> list[tuple[str, int, str]]:
+    """Return path, size and version of each file that is read for a unit."""
+    read = [(path, num_bytes, version) for path, num_bytes, version, reason in unit.payload["inputs"] if not reason]
+    return read + [tuple(file) for file in unit.payload.get(LICENSE_FILES, ())]
 
 
 def write_fingerprints(

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from schemas.passwords import url_identity
 from schemas.places import is_remote
 from schemas.reasons import Dead
 from schemas.resources import naming_file, raise_own_limit
@@ -189,17 +190,42 @@ def count_changed(root: str, files: Iterable[tuple[str, int, str]], since: int) 
     """Return how many files, given as path, size and version, are not what was listed, or may not be read.
 
     A change within the moments that the system notes alike leaves the version of a file as it was; some file systems
-    note whole seconds, or every other one. What a store gives under one version stays the same, so only local files
-    are looked at.
+    note whole seconds, or every other one. Of a web server, what it said of the files when it sent them is looked at.
+    What another store gives under one version stays the same.
 
     Args:
         root: The folder.
         files: The files in it.
         since: When reading them began, by `file_clock`.
     """
+    if is_web(root):
+        return sum(not _is_sent_as_listed(root, *file) for file in files)
     if is_remote(root):
         return 0
     return sum(not _is_as_listed(f"{root}/{path}", num_bytes, version, since) for path, num_bytes, version in files)
+
+
+def _is_sent_as_listed(root: str, path: str, num_bytes: int, version: str) -> bool:
+    from transforms.storage.web import is_sent_as_listed  # it loads aiohttp, which takes a while
+
+    said = version.removesuffix(url_identity(f"{root}/{path}"))
+    return is_sent_as_listed(*open_file(root, path), num_bytes, said)
+
+
+def begin_reading(root: str, files: Iterable[str], folder: Path) -> int:
+    """Return when reading some files begins, for `count_changed`.
+
+    Args:
+        root: The folder in which they are.
+        files: Their paths in it.
+        folder: As `file_clock` takes it.
+    """
+    if is_web(root):
+        from transforms.storage.web import forget_sent  # it loads aiohttp, which takes a while
+
+        for path in files:
+            forget_sent(*open_file(root, path))
+    return file_clock(folder)
 
 
 def _is_as_listed(path: str, num_bytes: int, version: str, since: int) -> bool:

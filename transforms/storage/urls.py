@@ -196,11 +196,11 @@ def lists_at_once(system: Any) -> bool:  # noqa: ANN401
 
 
 def _web_client(url: str) -> dict[str, Any]:
-    """Return the options of aiohttp for a URL: further attempts, and the user that it has."""
-    from transforms.storage.web import try_again  # it loads aiohttp, which takes a while
+    """Return the options of aiohttp for a URL: further attempts, notes, and the user that it has."""
+    from transforms.storage.web import NOTING, try_again  # it loads aiohttp, which takes a while
 
     user = user_of(url)
-    return {"middlewares": (try_again,), **({} if user is None else _sign_in(url, *user))}
+    return {"middlewares": (try_again,), "trace_configs": (NOTING,), **({} if user is None else _sign_in(url, *user))}
 
 
 def _sign_in(url: str, user: str, password: str) -> dict[str, Any]:

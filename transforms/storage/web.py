@@ -1,4 +1,8 @@
-"""Requests to web servers: what may work a little later is tried again, as the libraries of object stores do."""
+"""Requests to web servers: what may work a little later is tried again, as the libraries of object stores do.
+
+What a server says of each file that it sends is noted, because it may send another file than the one that it listed:
+files are replaced at any time, and behind one name there may be several servers.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import SimpleNamespace
+
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 _ATTEMPTS = 4
@@ -33,6 +40,54 @@ _ELSEWHERE = range(300, 400)
 
 _CHOSEN = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError)
 """Errors that the next attempt would meet too."""
+
+
+_sent: dict[str, list[Mapping[str, str]]] = {}
+"""The headers of all answers with a file or a part of one since `forget_sent`, by the URL that was asked."""
+
+
+async def _note(_: aiohttp.ClientSession, _context: SimpleNamespace, ended: aiohttp.TraceRequestEndParams) -> None:
+    response = ended.response
+    is_part = response.status == _PARTIAL and "Content-Range" in response.headers
+    if ended.method == "GET" and (is_part or response.status == _WHOLE):
+        first = response.history[0] if response.history else response
+        _sent.setdefault(str(first.url), []).append(response.headers)
+
+
+NOTING = aiohttp.TraceConfig()
+"""Notes what servers say of the files that they send, as an option of a session."""
+NOTING.on_request_end.append(_note)
+
+
+def forget_sent(system: Any, path: str) -> None:  # noqa: ANN401 - fsspec has no annotations
+    """Forget what was noted of a file."""
+    _sent.pop(str(system.encode_url(path)), None)
+
+
+def is_sent_as_listed(system: Any, path: str, num_bytes: int, version: str) -> bool:  # noqa: ANN401
+    """Return whether every answer with a file, or a part of it, since `forget_sent` was of the file that was listed.
+
+    An answer without tag, date and length is believed. So is a compressed one, for which servers make another tag.
+
+    Args:
+        system: The file system.
+        path: The file.
+        num_bytes: The size that was listed; 0 if it was not known.
+        version: The tag that was listed, or the date if there was none.
+    """
+    return all(_is_of(headers, num_bytes, version) for headers in _sent.get(str(system.encode_url(path)), ()))
+
+
+def _is_of(headers: Mapping[str, str], num_bytes: int, version: str) -> bool:
+    if headers.get("Content-Encoding", "identity") != "identity":
+        return True
+    tag, date, part = headers.get("ETag"), headers.get("Last-Modified"), headers.get("Content-Range")
+    length = headers.get("Content-Length", "") if part is None else part.rpartition("/")[2]
+    if num_bytes and length.isdecimal() and int(length) != num_bytes:
+        return False
+    if tag is None and (date is None or version.startswith(('"', 'W/"'))):
+        return True
+    return version.removeprefix("W/") in ((tag or "").removeprefix("W/"), date)
 
 
 async def try_again(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:

@@ -16,6 +16,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -281,6 +282,65 @@ def test_a_file_that_changes_without_another_date_is_read_again(run, tmp_path, m
     assert digests[1:] == digests[1:2] * (len(ages) - 1)
     assert (digests[0] == fresh) == (server is Farthest)
     assert {unit.action for unit in planned} == ({"skip"} if server is Quiet else {"run"})
+
+
+class Exchanged(Quiet):
+    """Lists the files of a folder, and sends those of another one; says where both are if asked with a query."""
+
+    sends = "b"
+    tags: ClassVar[dict[str, str]] = {}
+
+    def do_HEAD(self):
+        self.answer("a", super().do_HEAD)
+
+    def do_GET(self):
+        self.answer(self.sends, super().do_GET)
+
+    def answer(self, folder, answer):
+        self.folder = folder
+        if self.path.startswith("/elsewhere/"):
+            self.path = f"/{folder}/{self.path.removeprefix('/elsewhere/')}"
+            answer()
+        else:
+            self.send_response(302)
+            self.send_header("Location", f"/elsewhere{self.path}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    def end_headers(self):
+        if self.folder in self.tags:
+            self.send_header("ETag", self.tags[self.folder])
+        super().end_headers()
+
+
+@pytest.mark.parametrize("tags", [{}, {"a": '"1"', "b": '"2"'}], ids=("dates", "tags"))
+@pytest.mark.parametrize("longer", [False, True], ids=("same", "longer"))
+@pytest.mark.parametrize("name", ["a.h?v=1", "a.zip", "a.jsonl"])
+def test_a_file_that_is_another_one_when_it_is_sent_is_read_again(run, tmp_path, monkeypatch, name, longer, tags):
+    file = name.partition("?")[0]
+    for place, (folder, content) in enumerate((("a", b"int a;"), ("b", b"int b;" + b"int c;" * longer))):
+        (tmp_path / folder).mkdir()
+        write_file(tmp_path / folder / file, content)
+        os.utime(tmp_path / folder / file, (1_700_000_000, 1_700_000_000 + 9 * place * (not tags)))
+    monkeypatch.setattr(Exchanged, "tags", tags)
+    (tmp_path / "other.h").write_text("int other;")
+    with served(Exchanged, tmp_path) as url:
+        sources = [tmp_path / "other.h", f"{url}/{name}"]
+        options = {"tokenizer": run.out / "tokenizer", "max_dead_fraction": 1}
+        for sends in "ba":
+            monkeypatch.setattr(Exchanged, "sends", sends)
+            found = cppmill.run(sources, out=tmp_path / "out", **options).receipt
+        assert found["dataset"] == cppmill.run(sources, out=tmp_path / "fresh", **options).receipt["dataset"]
+        assert {unit.action for unit in cppmill.plan(sources, out=tmp_path / "out", **options)} == {"skip"}
+
+
+def write_file(path, content):
+    """Write a file that has a document, of the kind that its name says."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("x.cpp"), content)
+    else:
+        path.write_bytes(content if path.suffix == ".h" else b'{"path": "x.cpp", "content": "%s"}\n' % content)
 
 
 class Personal(Quiet):
