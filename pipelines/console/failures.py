@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from schemas import errors
-from schemas.errors import CppmillError, ExitCode, ResourceError
+from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
+from schemas.printing import one_line
 from schemas.resources import explain_refusal, explain_unreachable, find_refusal
 
 _RAISED = re.compile(r"^(schemas\.errors|cppmill_core\._native|cppmill_core)\.(\w+): (.*?)(?:\n\s*\n|\Z)", re.M | re.S)
@@ -127,8 +128,19 @@ def find_user_error(error: Exception) -> Failure | None:
         return Failure(name, strip_label(str(error)), _core_exit_code(name))
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         return Failure(name, f"{error.filename}: {_GONE}", ExitCode.FAILED_CHECK)
+    argument = _badly_encoded(error)
+    if argument is not None:
+        return Failure(ConfigError.__name__, f"{argument}: not UTF-8", ConfigError.exit_code)
     refusal = explain_refusal(error) or explain_unreachable(error)
     return _refused(refusal) if refusal else _find_in_traceback(str(error))
+
+
+def _badly_encoded(error: Exception) -> str | None:
+    """Return the argument of the command for which a text cannot be encoded, as a terminal shows it, if one is so."""
+    if not isinstance(error, UnicodeEncodeError):
+        return None
+    wrong = error.object[error.start : error.end]
+    return next((one_line(word) for word in sys.argv[1:] if wrong in word), None)
 
 
 def is_reported(message: str) -> bool:

@@ -61,9 +61,16 @@ def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
         return
     reasons = [(f"{column}[{reason}]" if reason else str(column), n) for column, reason, n in ledger.entries() if n]
     shown = ", ".join(f"{name} {number:,}" for name, number in reasons) or "it has none"
-    ways = "--extensions names those to take" if Filtered.EXTENSION in ledger.filtered else "docs/how-to/filters.md"
+    most = max(ledger.filtered, key=lambda reason: ledger.filtered[reason], default=None)
+    ways = "--extensions names those to take" if most == Filtered.EXTENSION else "docs/how-to/filters.md"
     rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
     raise NothingKeptError(
-        f"SOURCE {', '.join(session.config.sources)}: none of {ledger.total:,} documents is kept: {shown}; "
+        f"{_of_sources(session)}: none of {ledger.total:,} documents is kept: {shown}; "
         f"{rejects} names each ({ways})"
     )
+
+
+def _of_sources(session: Session) -> str:
+    """Return the sources of the documents as a message begins with them; OUT if the command has none."""
+    sources = session.config.sources
+    return f"SOURCE {', '.join(sources)}" if sources else str(session.out.root)

@@ -133,15 +133,16 @@ def list_units(config: RunConfig, lists: Lists = NOTHING) -> list[Unit]:
         lists: What its options name.
 
     Raises:
-        ConfigError: If there is no file in the sources, or one is in the output folder.
+        ConfigError: If there is no file in a source, or one is in the output folder.
     """
     options = config.options.ingest
     listing = list_inputs(config.sources, options)
     check_listed(listing, config)
-    units = plan_inputs(listing, options, lists.benchmark, lists.withdrawals)
-    if not units:
-        raise ConfigError(f"SOURCE {', '.join(config.sources)}: there is no regular file in it")
-    return units
+    filled = {item.source for item in listing.inputs}
+    empty = [source for number, source in enumerate(config.sources) if number not in filled]
+    if empty:  # as a mounted folder is that is not mounted
+        raise ConfigError(f"SOURCE {', '.join(empty)}: there is no regular file in it")
+    return plan_inputs(listing, options, lists.benchmark, lists.withdrawals)
 
 
 def run_first_pass(session: Session, lists: Lists) -> FirstPass:

@@ -42,3 +42,23 @@ def test_stages_of_which_nothing_is_kept_say_so_too(run, cppmill, tmp_path):
         done = cppmill(stage, sources, "--out", tmp_path / "out", *arguments, check=False)
         assert (stage, done.returncode) == (stage, 3)
         assert f"SOURCE {sources}: none of 1 documents is kept: filtered[extension] 1" in done.stderr.splitlines()[-1]
+
+
+def test_a_source_without_files_beside_others_is_an_error(copied_run, cppmill, tmp_path):
+    (tmp_path / "unmounted").mkdir()
+    receipt = copied_run.receipt
+    done = cppmill(*copied_run.command, tmp_path / "unmounted", check=False)
+    assert (done.returncode, copied_run.receipt) == (2, receipt)
+    assert f"SOURCE {tmp_path / 'unmounted'}: there is no regular file in it" in done.stderr
+
+
+def test_the_advice_is_about_what_drops_most(run, cppmill, tmp_path):
+    (tmp_path / "sources").mkdir()
+    for name in ("a.cpp", "b.cpp", "notes.txt"):
+        (tmp_path / "sources" / name).write_text(f"int {name[0]};\n")
+    done = cppmill("ingest", tmp_path / "sources", "--out", tmp_path / "out", "--max-document-bytes", "1", check=False)
+    assert done.returncode == 3
+    assert "filtered[extension] 1" in done.stderr
+    assert "--extensions names" not in done.stderr
+    done = cppmill("scan", "--out", tmp_path / "out", check=False)
+    assert f"error: {tmp_path / 'out'}: none of 3 documents is kept" in done.stderr

@@ -181,6 +181,11 @@ def _load_tokenizer(out: OutputFolder, folder: str, digest: str) -> cppmill_core
     if found is not None:
         return found
     with out.open_local_folder(folder) as directory:
+        if not (directory / MANIFEST).is_file():  # it was just read, by its name
+            raise IntegrityError(
+                f"{out.where(f'{folder}/{MANIFEST}'.lstrip('/'))}: a list of the files there lacks it; if the store "
+                "lists what was there before, run again later"
+            )
         try:
             return _keep((out, folder, digest), cppmill_core.load_tokenizer(directory))
         except cppmill_core.CoreError as error:

@@ -558,6 +558,13 @@ class TestProcess:
         assert done.returncode == 2
         assert done.stderr == b"error: SOURCE /no/such/\\udcff: no such file or folder\n"
 
+    def test_an_argument_that_becomes_text_and_is_not_utf8_is_named(self, tmp_path: Path) -> None:
+        assert call_process("vocab", "init", str(tmp_path / "vocab")).returncode == 0
+        for command in (["init"], ["vocab", "add", str(tmp_path / "vocab"), "--category", "acme"]):
+            done = call_process(*command, str(tmp_path).encode() + b"/a\xff")
+            assert done.returncode == 2
+            assert done.stderr == f"error: {tmp_path}/a\\udcff: not UTF-8\n".encode()
+
     def test_a_reader_that_goes_away_causes_no_traceback(self, tmp_path: Path) -> None:
         code = (
             "import sys, types, pipelines.stages\n"

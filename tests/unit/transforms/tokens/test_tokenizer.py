@@ -1,6 +1,8 @@
 """The ids around documents are those of the policy, and a run knows its tokenizer by its manifest."""
 
 import hashlib
+import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
@@ -48,6 +50,16 @@ def test_a_tokenizer_that_is_not_the_planned_one_is_refused(out, monkeypatch):
     out.publish_bytes("tokenizer/manifest.json", b"{}")
     with pytest.raises(IntegrityError, match=f"digest is {'b' * 64}, the plan was made for {'a' * 64}.*run again"):
         open_tokenizer(settings)
+
+
+def test_a_list_of_files_that_is_older_than_the_manifest_is_named(run, tmp_path, monkeypatch):
+    listed = shutil.copytree(run.out / "tokenizer", tmp_path / "listed")
+    (listed / "manifest.json").unlink()
+    monkeypatch.setattr(type(OutputFolder(run.out).store), "open_local_folder", lambda *_: nullcontext(listed))
+    out = OutputFolder(run.out)
+    monkeypatch.setattr(tokenizer, "_LOADED", {})
+    with pytest.raises(IntegrityError, match=f"^{run.out}/tokenizer/manifest.json: a list .* lacks it.* again later"):
+        open_tokenizer(TokenizeSettings(out=out, tokenizer_digest=manifest_digest(out), options=TokenizeOptions()))
 
 
 @pytest.mark.parametrize(
