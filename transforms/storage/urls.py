@@ -196,11 +196,11 @@ def lists_at_once(system: Any) -> bool:  # noqa: ANN401
 
 
 def _web_client(url: str) -> dict[str, Any]:
-    """Return the options of aiohttp for a URL: further attempts, notes, and the user that it has."""
-    from transforms.storage.web import NOTING, try_again  # it loads aiohttp, which takes a while
+    """Return the options of aiohttp for a URL: further attempts, limits, notes, and the user that it has."""
+    from transforms.storage import web  # it loads aiohttp, which takes a while
 
-    user = user_of(url)
-    return {"middlewares": (try_again,), "trace_configs": (NOTING,), **({} if user is None else _sign_in(url, *user))}
+    user, options = user_of(url), {"timeout": web.timeout(), "trace_configs": (web.NOTING,)}
+    return {"middlewares": (web.try_again,), **options, **({} if user is None else _sign_in(url, *user))}
 
 
 def _sign_in(url: str, user: str, password: str) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def store_failure(error: OSError) -> Exception | None:
     answer = error.__cause__ or error
     status, code = _answer_of(answer)
     if isinstance(error, FileNotFoundError):
-        is_web_answer = isinstance(answer, Exception) and type(answer).__module__.partition(".")[0] == "aiohttp"
-        return cast(Exception, answer) if is_web_answer and status not in _GONE else None
+        is_web = type(answer).__module__.partition(".")[0] == "aiohttp" or isinstance(answer, TimeoutError)
+        return cast(Exception, answer) if is_web and status not in _GONE else None
     is_of_library = type(error).__module__.partition(".")[0] in _LIBRARIES and status not in _GONE
     is_failure = is_of_library or status in _LATER or status >= HTTPStatus.INTERNAL_SERVER_ERROR or code in _KEYS
     return error if is_failure or isinstance(error, ConnectionError | TimeoutError) else None

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 _ATTEMPTS = 4
+_SILENT_ATTEMPTS = 2
+"""Attempts where a server takes the connection and sends nothing."""
+
+_CONNECT_SECONDS, _SILENT_SECONDS = 30.0, 60.0
+"""How long a server may take to accept a connection, and to send nothing; a whole file may take any time."""
+
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _LATER = (408, 429, 500, 502, 503, 504)
@@ -90,6 +96,11 @@ def _is_of(headers: Mapping[str, str], num_bytes: int, version: str) -> bool:
     return version.removeprefix("W/") in ((tag or "").removeprefix("W/"), date)
 
 
+def timeout() -> aiohttp.ClientTimeout:
+    """Return the limits of a session. By default aiohttp breaks off whatever takes more than five minutes."""
+    return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENT_SECONDS)
+
+
 async def try_again(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
     """Send a request, and again after a pause if it fails in a way that may pass: a middleware of aiohttp.
 
@@ -105,7 +116,8 @@ async def try_again(request: ClientRequest, handler: ClientHandlerType) -> Clien
             pause = max(pause, _asked_pause(response))
             response.close()
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
-            if isinstance(error, _CHOSEN):
+            is_silent = isinstance(error, aiohttp.ServerTimeoutError) and attempt + 1 >= _SILENT_ATTEMPTS
+            if isinstance(error, _CHOSEN) or is_silent:
                 raise
         await asyncio.sleep(pause)
     return await _checked(request, await handler(request))

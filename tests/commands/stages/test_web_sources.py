@@ -551,6 +551,15 @@ def test_a_link_to_what_a_web_server_refuses_is_an_error(run, folder, tmp_path):
         made(run, f"{place}/numpy", tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["a.cpp", "a.tar", ""])
+def test_a_web_server_that_never_answers_has_failed(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("transforms.storage.web._SILENT_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it has a queue of connections, and nobody accepts one
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/{name}"
+        with pytest.raises(cppmill.CppmillError, match=f"^{url}: the web server failed .*Timeout"):
+            cppmill.run(url, out=tmp_path / "out")
+
+
 class Ending(Quiet):
     """Answers some requests for a file, and fails at all later ones, as with a permission that ends."""
 
