@@ -64,6 +64,12 @@ _NO_IPV4 = re.compile(
 )
 _CONTEXT_BYTES = 40
 
+_NO_USER = re.compile(rb"[\s/?#\"'<>\\`{}|^\[\]]")
+"""What is in no user of a URL, by RFC 3986, and an apostrophe, which ends a string rather."""
+
+_ESCAPED = re.compile(rb"[abfnrtv][A-Za-z0-9]")
+"""The letter of an escape, and a name behind it."""
+
 _SPECIAL = tuple(
     map(
         ipaddress.ip_network,
@@ -102,8 +108,15 @@ def _written(content: bytes, at: re.Match[bytes]) -> Span | None:
     if not name or not host or _NO_NAME.fullmatch(name[0]) or _NO_HOST.fullmatch(host[0]):
         return None
     before = content[max(0, name.start() - _CONTEXT_BYTES) : name.start()]
-    is_of_url = b"://" in before and not re.search(rb"[\s/]", before.rpartition(b"://")[2])
-    return None if is_of_url else (name.start(), host.end())
+    is_of_url = b"://" in before and not _NO_USER.search(before.rpartition(b"://")[2])
+    return None if is_of_url else (_start(content, name), host.end())
+
+
+def _start(content: bytes, name: re.Match[bytes]) -> int:
+    r"""Return where a name begins: behind the letter of an escape, as in `"\njane@acme.org"`."""
+    before = content[max(0, name.start() - _CONTEXT_BYTES) : name.start()]
+    backslashes = len(before) - len(before.rstrip(b"\\"))
+    return name.start() + bool(backslashes % 2 and _ESCAPED.match(name[0]))
 
 
 def _in_words(content: bytes, at: re.Match[bytes]) -> Span | None:
@@ -117,7 +130,7 @@ def _in_words(content: bytes, at: re.Match[bytes]) -> Span | None:
         return None
     line = content[content.rfind(b"\n", 0, name.start()) + 1 : name.start()][-_MOST_WORDS_BYTES:]
     is_said = _IS_DOT.search(name[0] + at[0] + host[0]) or line[-1:] in (b"<", b"(") or _OF_A_PERSON.search(line)
-    return (name.start(), host.end()) if is_said or at[0][:1] != b" " else None
+    return (_start(content, name), host.end()) if is_said or at[0][:1] != b" " else None
 
 
 def find_ips(content: bytes) -> Iterator[Span]:

@@ -53,7 +53,10 @@ _LINEAR_PATTERNS = {
 """In place of patterns of the library that begin at each `//` and each `sk-`, and take the square of a window's length:
 the same tokens, from the first of them in a line and in a run of characters."""
 
-_PRIVATE_KEY, _AWS_KEY, _WEB_TOKEN = "Private Key", "AWS Access Key", "JSON Web Token"
+_NPM_TOKENS = re.compile(r"/:_authToken=\s*(npm_(?:[^\s\"'\\]+|.+)|[A-Fa-f0-9-]{36})")
+"""Each token in a part of a line in which that pattern finds one."""
+
+_PRIVATE_KEY, _AWS_KEY, _WEB_TOKEN, _NPM = "Private Key", "AWS Access Key", "JSON Web Token", "NPM tokens"
 _KEY_MATERIAL = re.compile(
     rb"BEGIN (?:[A-Z0-9]{1,9} ){0,2}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
     rb"(?=((?:[\s\"'+,/*#]|\\++[nr]?+|[A-Za-z-]{1,20}+: [^\n\"\\]{0,80}+)*))\1[A-Za-z0-9+/]{32}"
@@ -73,6 +76,9 @@ _MOST_KEY_BYTES = 32 << 10
 
 _WEB_TOKEN_PARTS = re.compile(rb"eyJ[A-Za-z0-9_=-]++(?:\.[A-Za-z0-9_=-]++)?")
 """The two parts of a web token that are looked at, of any length; a run without a second part is passed in one step."""
+
+_REST_OF_TOKEN = re.compile(rb"[A-Za-z0-9_-]{1,999}"), re.compile(rb"\.?[A-Za-z0-9_=-]{1,9999}")
+"""What may follow the part of a token that its detector takes: more of it, and of a web token the signature."""
 
 _BEFORE_BYTES, _STRIDE_BYTES, _AFTER_BYTES = 256, 1024, 2048
 """What is looked at around a marker, and how far after it the next one is searched: some patterns take the square of
@@ -156,13 +162,24 @@ def _token_places(content: bytes, start: int, end: int, plugin: RegexBasedDetect
     text = content[start:end].decode("latin-1")
     valid = set(_finds(plugin, text))
     for pattern in plugin.denylist if valid else ():
-        for found in pattern.finditer(text):
+        found_places = pattern.finditer(text)
+        if plugin.secret_type == _NPM:
+            yield from ((start + first, start + last) for first, last in _npm_places(text, found_places))
+            continue
+        for found in found_places:
             group = next((number for number in range(1, pattern.groups + 1) if len(found[number] or "") >= 20), 0)
             first, last = start + found.start(group), start + found.end(group)
             if plugin.secret_type == _AWS_KEY and not _is_isolated(content, found[group], first, last):
                 continue
             if plugin.secret_type != _WEB_TOKEN or found[0] in valid:
-                yield first, last
+                rest = _REST_OF_TOKEN[plugin.secret_type == _WEB_TOKEN].match(content, last)
+                yield first, rest.end() if rest else last
+
+
+def _npm_places(text: str, lines: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield where the tokens of NPM are in the parts of lines that have some."""
+    for line in lines:
+        yield from (token.span(1) for token in _NPM_TOKENS.finditer(text, line.start(), max(line.end(), line.end(1))))
 
 
 def _load(name: str) -> RegexBasedDetector:

@@ -64,7 +64,12 @@ def test_the_labelled_sample_gives_the_figures_of_the_page(
         (b"jane at acme dot com, joe[at]acme[dot]org", b"REDACTED_EMAIL, REDACTED_EMAIL"),
         (b"jane (at) acme (dot) org, joe {at} acme {dot} org", b"REDACTED_EMAIL, REDACTED_EMAIL"),
         (b"// by JANE AT ACME DOT COM; LOOK AT ACME.COM", b"// by REDACTED_EMAIL; LOOK AT ACME.COM"),
-        (b"git@github.com:a/b https://user:pass@acme.com/ a@example.org", None),
+        (b"git@github.com:a/b https://user:pass@acme.com/ https://acme.com;user@acme.com a@example.org", None),
+        (b'f("http://acme.org","jane@acme.org")', b'f("http://acme.org","REDACTED_EMAIL")'),
+        (b"<a href='ftp://acme.org'><b>jane@acme.org</b>", b"<a href='ftp://acme.org'><b>REDACTED_EMAIL</b>"),
+        (b"http://acme.org?mail=jane@acme.org", b"http://acme.org?mail=REDACTED_EMAIL"),
+        (rb'"jane@acme.org\njoe@acme.org\\nick@acme.org"', rb'"REDACTED_EMAIL\nREDACTED_EMAIL\\REDACTED_EMAIL"'),
+        (rb'"\tjoe at acme dot com"', rb'"\tREDACTED_EMAIL"'),
         (b"// expected-note@other.cc:3 {{x}} f@GLIBC_2.2 look at acme.com", None),
         (b'connect("8.8.4.4:53"); bind("[2620:fe::9]")', b'connect("REDACTED_IP:53"); bind("[REDACTED_IP]")'),
         (b'"127.0.0.1" "10.0.0.1" "192.0.2.7" "fe80::1" "2001:db8::1" "224.0.0.1"', None),
@@ -131,14 +136,18 @@ def test_the_private_half_of_a_putty_key_is_replaced() -> None:
         "sk-" + BODY[:20] + "T3Blbk" + "FJ" + BODY[:20],
         "xo" + "xb-1234567890-" + BODY[:24],
         "sk_" + "live_" + BODY[:99],
+        "//registry.acme.org/:_auth" + "Token=npm_" + BODY[:36],
+        "//acme.org/:_auth" + "Token= 0a1b2c3d-0000-1111-2222-0123456789ab",
     ],
 )
 def test_no_secret_is_left_of_a_token(token: str) -> None:
-    text = f'int a;\nauto key = "{token}", again = "{token}";\n'.encode()
+    text = f'int a;\nauto key = "{token}\\n", again = "{token}\\n";\n'.encode()
     changed, counts = redactor("secret").redact(text)
     assert SecretDetectors().find_secret(text)
     assert SecretDetectors().find_secret(changed) is None
     assert changed.count(WORDS["secret"]) == counts["secret"] == 2
+    assert changed.endswith(b'\\n";\n')
+    assert BODY[:16].encode() not in changed
 
 
 @pytest.mark.parametrize("pattern", ["cpp-words-1", "cpp-words-2"])
