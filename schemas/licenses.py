@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -36,14 +37,41 @@ def spdx_licenses() -> Licensing:
 
 
 def parse_expression(text: str) -> Expression | None:
-    """Return an SPDX expression as a tree, None if it cannot be parsed; identifiers in it need not be known."""
+    """Return an SPDX expression as a tree, None if it cannot be parsed; identifiers in it need not be known.
+
+    Example:
+        >>> str(parse_expression("(mit OR isc)")), parse_expression("MIT AND ISC AND"), parse_expression("( OR MIT")
+        ('MIT OR ISC', None, None)
+    """
+    from boolean.boolean import ParseError
     from license_expression import ExpressionError
 
     try:
         parsed: Expression | None = spdx_licenses().parse(text)
-    except (ExpressionError, IndexError):  # the latter for `()`
+        is_whole = _is_whole(token for token, _, _ in spdx_licenses().tokenize(text))
+    except (ExpressionError, ParseError, IndexError, AssertionError):  # the last two for `()` and `( OR MIT`
         return None
-    return parsed
+    return parsed if is_whole else None
+
+
+def _is_whole(tokens: Iterable[object]) -> bool:
+    """Return whether the tokens of an expression make one; the library leaves out what it expects no more."""
+    from boolean.boolean import TOKEN_AND, TOKEN_LPAR, TOKEN_OR, TOKEN_RPAR
+
+    depth, is_open = 0, True
+    for token in tokens:
+        if is_open:
+            depth += token == TOKEN_LPAR
+            is_open = token == TOKEN_LPAR
+            if token in (TOKEN_AND, TOKEN_OR, TOKEN_RPAR):
+                return False
+        elif token in (TOKEN_AND, TOKEN_OR):
+            is_open = True
+        elif token == TOKEN_RPAR and depth:
+            depth -= 1
+        else:
+            return False
+    return depth == 0 and not is_open
 
 
 def canonical_license(text: str) -> str | None:

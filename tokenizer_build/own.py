@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,15 +257,17 @@ def _group(head: dict[str, Any], tokens: dict[int, str]) -> str:
 def _append_checked(directory: Path, group: str, band: str, split: Split) -> None:
     """Add a group to the file of its band, unless the vocabulary would break a rule."""
     path = directory / (OWN_TOML if band == DOMAIN else f"own_{band}.toml")
-    before = path.read_bytes() if path.is_file() else None
-    write_file(path, (f'band = "{band}"\n'.encode() if before is None else before) + group.encode())
-    try:
-        errors = [found for found in lint_vocabulary(directory, split) if found.severity is Severity.ERROR]
-        if errors:
-            raise VocabularyConfigError(_messages(errors))
-    except VocabularyConfigError:
-        path.unlink() if before is None else write_file(path, before)
-        raise
+    before = path.read_bytes() if path.is_file() else f'band = "{band}"\n'.encode()
+    with tempfile.TemporaryDirectory() as folder:  # so that nothing is changed if this is stopped
+        copy = Path(shutil.copytree(directory, Path(folder) / "vocabulary"))
+        write_file(copy / path.name, before + group.encode())
+        try:
+            errors = [found for found in lint_vocabulary(copy, split) if found.severity is Severity.ERROR]
+            if errors:
+                raise VocabularyConfigError(_messages(errors))
+        except VocabularyConfigError as error:
+            raise VocabularyConfigError(str(error).replace(str(copy), str(directory))) from error
+    write_file(path, before + group.encode())
 
 
 def _messages(errors: Iterable[Finding]) -> str:

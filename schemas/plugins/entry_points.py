@@ -225,7 +225,7 @@ def find_reader(extension: str) -> Reader:
 
 def describe_filter(name: str) -> str:
     """Return how messages show a filter: with its version and its distribution if it is installed."""
-    return _describe(FILTERS_GROUP, name, find_filter)
+    return _describe(FILTERS_GROUP, str(name), find_filter)
 
 
 def describe_reader(extension: str) -> str:

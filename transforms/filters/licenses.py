@@ -22,7 +22,7 @@ from transforms.sources.license_terms import all_of
 if TYPE_CHECKING:
     from boolean.boolean import Expression
 
-READING = "2"
+READING = "3"
 """How licences are read; what was filtered by another reading is filtered again."""
 
 _HEAD_BYTES = 4096

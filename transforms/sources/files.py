@@ -7,8 +7,9 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -78,12 +79,14 @@ def open_archive(root: str, path: str, *, is_stream: bool) -> BinaryIO:
 class _StoreFile:
     """A file whose reads raise an error of its store as one, so that no reader takes it for damage of the file."""
 
-    def __init__(self, file: BinaryIO, url: str) -> None:
-        self._file, self._url = file, url
+    def __init__(self, file: BinaryIO, url: str, check: Callable[[], None]) -> None:
+        self._file, self._url, self._check = file, url, check
 
     def read(self, num_bytes: int = -1) -> bytes:
         with input_errors(self._url):
-            return self._file.read(num_bytes)
+            data = self._file.read(num_bytes)
+            self._check()
+            return data
 
     def __enter__(self) -> _StoreFile:
         return self
@@ -96,7 +99,17 @@ class _StoreFile:
 
 
 def _of_store(system: Any, full_path: str, url: str, **options: int) -> BinaryIO:  # noqa: ANN401 - of fsspec
-    return cast(BinaryIO, _StoreFile(system.open(full_path, "rb", **options), url))
+    file = system.open(full_path, "rb", **options)
+    return cast(BinaryIO, _StoreFile(file, url, _length_check(system, full_path, getattr(file, "size", None))))
+
+
+def _length_check(system: Any, full_path: str, num_bytes: int | None) -> Callable[[], None]:  # noqa: ANN401
+    """Return what checks, where a web server sends no more of a file than its size was, that it still is."""
+    if num_bytes is None or not is_web(full_path):
+        return lambda: None
+    from transforms.storage.web import check_length, count_sent  # it loads aiohttp, which takes a while
+
+    return partial(check_length, system, full_path, num_bytes, count_sent(system, full_path))
 
 
 def _copied(stream: BinaryIO) -> BinaryIO:

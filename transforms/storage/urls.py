@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ _DAMAGED = "FlexibleChecksumError"
 
 _LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "huggingface_hub", "requests")
 """The packages whose exceptions are failures of a store."""
+
+_HAS_SCHEME = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:")
+"""With which no relative link begins; fsspec joins all links but those of `http:` to that of their page."""
 
 _GONE = (404, 410)
 """What a web server answers for what it does not have."""
@@ -174,10 +178,14 @@ def walk_folder(
             yield folder, {"type": "file", "size": None}
             continue
         for info in listed:
-            name = info["name"].replace("/./", "/") if is_web(root) else info["name"]
+            name = info["name"]
+            if is_web(root):
+                if _HAS_SCHEME.match(name, len(folder) + 1):
+                    continue  # a link to somewhere else, taken for one below the page
+                name = name.replace("/./", "/")
             path = name.rstrip("/")
             relative = path[len(root) :].lstrip("/")
-            if path == folder or ".." in relative.split("/"):
+            if path == folder or ".." in (unquote(relative) if is_web(root) else relative).split("/"):
                 continue
             if info["type"] != "directory":
                 yield name, info

@@ -84,12 +84,43 @@ def is_sent_as_listed(system: Any, path: str, num_bytes: int, version: str) -> b
     return all(_is_of(headers, num_bytes, version) for headers in _sent.get(str(system.encode_url(path)), ()))
 
 
+def count_sent(system: Any, path: str) -> int:  # noqa: ANN401 - fsspec has no annotations
+    """Return how many answers were noted of a file."""
+    return len(_sent.get(str(system.encode_url(path)), ()))
+
+
+def check_length(system: Any, path: str, num_bytes: int, since: int) -> None:  # noqa: ANN401
+    """Check that all answers with a part of a file are of one of as many bytes as are read of it.
+
+    Args:
+        system: The file system.
+        path: The file.
+        num_bytes: Its size when it was opened; no more is read.
+        since: What `count_sent` was when it was opened.
+
+    Raises:
+        aiohttp.ClientPayloadError: If the server says another size.
+    """
+    for headers in _sent.get(str(system.encode_url(path)), ())[since:]:
+        found = _length(headers)
+        if found not in (None, num_bytes):
+            raise aiohttp.ClientPayloadError(f"it said {num_bytes:,} bytes, and sends a file of {found:,}")
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    """Return the size of a file by an answer with it or a part of it, None if that is not said."""
+    if headers.get("Content-Encoding", "identity") != "identity":
+        return None
+    part = headers.get("Content-Range")
+    length = headers.get("Content-Length", "") if part is None else part.rpartition("/")[2]
+    return int(length) if length.isdecimal() else None
+
+
 def _is_of(headers: Mapping[str, str], num_bytes: int, version: str) -> bool:
     if headers.get("Content-Encoding", "identity") != "identity":
         return True
-    tag, date, part = headers.get("ETag"), headers.get("Last-Modified"), headers.get("Content-Range")
-    length = headers.get("Content-Length", "") if part is None else part.rpartition("/")[2]
-    if num_bytes and length.isdecimal() and int(length) != num_bytes:
+    tag, date = headers.get("ETag"), headers.get("Last-Modified")
+    if num_bytes and _length(headers) not in (None, num_bytes):
         return False
     if tag is None and (date is None or version.startswith(('"', 'W/"'))):
         return True

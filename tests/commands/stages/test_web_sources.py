@@ -11,7 +11,7 @@ import struct
 import tarfile
 import zipfile
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -327,9 +327,14 @@ def test_a_file_that_is_another_one_when_it_is_sent_is_read_again(run, tmp_path,
     with served(Exchanged, tmp_path) as url:
         sources = [tmp_path / "other.h", f"{url}/{name}"]
         options = {"tokenizer": run.out / "tokenizer", "max_dead_fraction": 1}
-        for sends in "ba":
-            monkeypatch.setattr(Exchanged, "sends", sends)
-            found = cppmill.run(sources, out=tmp_path / "out", **options).receipt
+        with (
+            pytest.raises(cppmill.CppmillError, match="sends a file of")
+            if longer and file == "a.jsonl"
+            else nullcontext()
+        ):
+            cppmill.run(sources, out=tmp_path / "out", **options)
+        monkeypatch.setattr(Exchanged, "sends", "a")
+        found = cppmill.run(sources, out=tmp_path / "out", **options).receipt
         assert found["dataset"] == cppmill.run(sources, out=tmp_path / "fresh", **options).receipt["dataset"]
         assert {unit.action for unit in cppmill.plan(sources, out=tmp_path / "out", **options)} == {"skip"}
 
@@ -341,6 +346,29 @@ def write_file(path, content):
             archive.writestr(zipfile.ZipInfo("x.cpp"), content)
     else:
         path.write_bytes(content if path.suffix == ".h" else b'{"path": "x.cpp", "content": "%s"}\n' % content)
+
+
+class Shorter(Quiet):
+    """Says that tables have three lines."""
+
+    def do_HEAD(self):
+        self.is_head = True
+        super().do_HEAD()
+
+    def send_header(self, keyword, value):
+        is_length = keyword == "Content-Length" and getattr(self, "is_head", False)
+        super().send_header(keyword, str(int(value) // 3) if is_length else value)
+
+
+def test_a_file_of_which_a_web_server_says_too_few_bytes_is_not_cut(run, tmp_path):
+    write_file(
+        tmp_path / "a.jsonl", b'int a;"}\n{"path": "y.cpp", "content": "int b;"}\n{"path": "z.cpp", "content": "'
+    )
+    write_file(tmp_path / "a.zip", b"int a;")
+    with served(Shorter, tmp_path) as url:
+        with pytest.raises(cppmill.CppmillError, match=f"^{url}/a.jsonl: .*sends a file of"):
+            made(run, f"{url}/a.jsonl", tmp_path / "out")
+        assert made(run, f"{url}/a.zip", tmp_path / "zip") == made(run, tmp_path / "a.zip", tmp_path / "local")
 
 
 class Personal(Quiet):
@@ -620,7 +648,10 @@ def test_links_may_begin_with_a_dot_and_none_lead_out(run, folder, tmp_path):
     class Dotted(Quiet):
         def list_directory(self, path):
             page = super().list_directory(path).read().replace(b'href="', b'href="./')
-            return io.BytesIO(page.replace(b"</ul>", b'<li><a href="../../numpy.tar">a</a><li><a href="./">.</a></ul>'))
+            places = (
+                b"../../numpy.tar ./ %2e%2e/numpy.tar ..%2Fnumpy.tar HTTP://host/a.h javascript:a.h mailto:a.h".split()
+            )
+            return io.BytesIO(page.replace(b"</ul>", b"".join(b'<li><a href="%s">a</a>' % link for link in places)))
 
         def send_header(self, keyword, value):
             if keyword != "Content-Length" or not self.path.endswith("/"):

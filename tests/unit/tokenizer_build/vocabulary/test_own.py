@@ -291,6 +291,21 @@ def test_a_vocabulary_of_ones_own_begins_with_the_published_lines_of_the_lock_al
     assert {entry.version for entry in read_lock(tmp_path / "own").entries} == {"published"}
 
 
+@pytest.mark.parametrize("band", ["domain", "library"])
+def test_nothing_is_changed_if_adding_is_stopped(own: Path, monkeypatch: pytest.MonkeyPatch, band: str) -> None:
+    def stop(*_: object) -> list[Any]:
+        raise KeyboardInterrupt
+
+    before = {path: path.read_bytes() for path in own.rglob("*.toml")}
+    with pytest.raises(VocabularyConfigError, match=r"acme::Pool") as refused:
+        add_tokens(own, ["acme::Pool"], category="acme", split=WORDS, band=band)
+    assert "/vocabulary" not in str(refused.value)
+    monkeypatch.setattr("tokenizer_build.own.lint_vocabulary", stop)
+    with pytest.raises(KeyboardInterrupt):
+        add_tokens(own, ["acme_a"], category="acme", split=WORDS, band=band)
+    assert {path: path.read_bytes() for path in own.rglob("*.toml")} == before
+
+
 def test_of_names_added_at_once_none_is_lost(own: Path) -> None:
     names = [f"acme_{number}" for number in range(6)]
     with ThreadPoolExecutor(len(names)) as pool:

@@ -50,6 +50,15 @@ from transforms.filters.verdicts import make_content_filter
         (["MIT"], "MIT, GPL-3.0-only", False),
         (["MIT"], "MIT_AND_GPL", False),
         (["MIT"], "(MIT OR A~0123456789abcdef~B)", False),
+        (["MIT"], "((MIT))", True),
+        (["MIT", "ISC"], "MIT AND ISC AND", False),
+        (["MIT"], "(MIT) GPL-3.0-only OR", False),
+        (["MIT"], "MIT OR (ISC) MIT", False),
+        (["MIT"], "( OR MIT", False),
+        (["MIT"], "( AND MIT", False),
+        (["MIT"], "MIT OR (OR MIT)", False),
+        (["MIT"], "MIT)", False),
+        (["MIT"], "(MIT", False),
     ],
 )
 def test_an_expression_is_allowed_if_one_may_choose_what_is(
