@@ -65,8 +65,7 @@ def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
     ways = "--extensions names those to take" if most == Filtered.EXTENSION else "docs/how-to/filters.md"
     rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
     raise NothingKeptError(
-        f"{_of_sources(session)}: none of {ledger.total:,} documents is kept: {shown}; "
-        f"{rejects} names each ({ways})"
+        f"{_of_sources(session)}: none of {ledger.total:,} documents is kept: {shown}; {rejects} names each ({ways})"
     )
 
 

@@ -36,6 +36,13 @@ _LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "huggingf
 _HAS_SCHEME = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:")
 """With which no relative link begins; fsspec joins all links but those of `http:` to that of their page."""
 
+_MOST_DEPTH, _MOST_PAGES = 64, 100_000
+_ENDLESS = (
+    f"its web server has folders in more than {_MOST_DEPTH} others, or more than {_MOST_PAGES:,}; if pages link to "
+    "themselves, give a pattern or the folders below"
+)
+"""How far pages are followed, and what is said of more: a page may be that of each folder that it names."""
+
 _GONE = (404, 410)
 """What a web server answers for what it does not have."""
 
@@ -165,9 +172,10 @@ def walk_folder(
 
     Raises:
         FileNotFoundError: If there is no such folder.
+        StoreError: If pages of a web server seem to have no end.
         Exception: Whatever the store's library raises if a folder cannot be listed.
     """
-    folders = [root]
+    folders, num_pages = [root], 0
     while folders:
         folder = folders.pop()
         try:
@@ -190,6 +198,9 @@ def walk_folder(
             if info["type"] != "directory":
                 yield name, info
             elif enters(relative):
+                num_pages += 1
+                if is_web(root) and (relative.count("/") >= _MOST_DEPTH or num_pages > _MOST_PAGES):
+                    raise StoreError(f"{path}: {_ENDLESS}")
                 folders.append(path)
 
 

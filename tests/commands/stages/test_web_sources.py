@@ -588,6 +588,19 @@ def test_a_web_server_that_never_answers_has_failed(tmp_path, monkeypatch, name)
             cppmill.run(url, out=tmp_path / "out")
 
 
+@pytest.mark.parametrize("most", ["_MOST_DEPTH", "_MOST_PAGES"])
+def test_pages_without_end_are_an_error(tmp_path, monkeypatch, most):
+    class Endless(Quiet):
+        def translate_path(self, path):
+            return self.directory  # whatever it is asked for, it sends the page of the folder
+
+    for name in "xy":
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(f"transforms.storage.urls.{most}", 9)
+    with served(Endless, tmp_path) as place, pytest.raises(cppmill.CppmillError, match=f"{place}/d/.*: its web server"):
+        cppmill.run(f"{place}/d/", out=tmp_path / "out")
+
+
 class Ending(Quiet):
     """Answers some requests for a file, and fails at all later ones, as with a permission that ends."""
 
