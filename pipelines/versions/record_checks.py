@@ -194,7 +194,7 @@ def _check_changes(versions: Versions, name: str, record: Mapping[str, Any], aft
     previous, before = record["previous"], None
     if previous is not None:
         old = versions.out(str(previous))
-        known = find_intact_receipt(old)
+        known = find_intact_receipt(old, advice="restore it, or remove that version, which no later one needs")
         if known is None:
             return
         before = FinishedRun(old, known)

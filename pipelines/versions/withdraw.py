@@ -18,10 +18,11 @@ from schemas.places import is_remote
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals
 from transforms.records.affected import known_withdrawals, listed_doc_ids, record_affected, unmatched
 from transforms.records.versions import Versions
+from transforms.sources.document import display_path, is_utf8, raw_path
 
 
 def read_values(file: str) -> list[str]:
-    """Return the lines of a file that are not empty; `-` is the standard input.
+    """Return the lines of a file that are not empty, with line ends of any system; `-` is the standard input.
 
     Raises:
         ConfigError: If it cannot be read.
@@ -30,7 +31,8 @@ def read_values(file: str) -> list[str]:
         text = sys.stdin.read() if file == "-" else read_regular(Path(file)).decode("utf-8", "surrogateescape")
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    return [line for line in text.split("\n") if line.strip()]
+    lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
+    return [line for line in lines if line.strip()]
 
 
 def make_withdrawals(
@@ -43,12 +45,12 @@ def make_withdrawals(
     """Return the list of what a user names.
 
     Raises:
-        ConfigError: If nothing is named, or a doc_id is none.
+        ConfigError: If nothing is named, a doc_id is none, or no document can have a path.
     """
     values: Mapping[str, Sequence[str]] = {
         # As `sha256sum` prints them: with a name behind, and a backslash in front if the name has one.
         "doc_ids": [doc_id.split()[0].removeprefix("\\") for doc_id in doc_ids],
-        "paths": paths,
+        "paths": [path if is_utf8(raw_path(path)) else display_path(path) for path in paths],
         "projects": projects,
         "licenses": licenses,
     }
@@ -57,6 +59,11 @@ def make_withdrawals(
     for doc_id in values["doc_ids"]:
         if not HEX_DIGEST.fullmatch(doc_id.lower()):
             raise ConfigError(f"--doc-ids: {doc_id}: not a doc_id; it is the SHA-256 of the document's bytes")
+    for path in values["paths"]:
+        if path.startswith(("/", "./", "../")):
+            raise ConfigError(
+                f"--paths: {path}: no document has it; give paths as in the column `path`, below a source"
+            )
     return Withdrawals.of(values)
 
 

@@ -276,6 +276,41 @@ def test_a_memory_that_is_none_is_named_in_one_line(withdrawn, cppmill, document
     assert "Traceback" not in said
 
 
+def test_paths_are_those_of_the_column_whatever_wrote_the_file(run, tmp_path, cppmill):
+    names = ["a.cpp", "b.cpp", "c\udcff.cpp"]
+    (tmp_path / "src").mkdir()
+    for name in (*names, "kept.cpp"):
+        (tmp_path / "src" / name).write_text(f"int {name[0]};\n")
+    (tmp_path / "paths.txt").write_bytes(b"\xef\xbb\xbfa.cpp\r\nb.cpp\r\nc\xff.cpp\r\n")
+    cppmill("withdraw", tmp_path / "list.json", "--paths", tmp_path / "paths.txt")
+    cppmill(
+        "run",
+        tmp_path / "src",
+        "--out",
+        tmp_path / "out",
+        "--tokenizer",
+        run.out / "tokenizer",
+        *("--withdrawn", tmp_path / "list.json"),
+    )
+    assert documents(tmp_path / "out").keys() == {"kept.cpp"}
+    for path in ("./a.cpp", "/a.cpp", "../a.cpp"):
+        (tmp_path / "paths.txt").write_text(f"{path}\n")
+        done = cppmill("withdraw", tmp_path / "list.json", "--paths", tmp_path / "paths.txt", check=False)
+        assert (done.returncode, f"--paths: {path}: no document has it" in done.stderr) == (2, True)
+
+
+def test_a_damaged_receipt_of_the_version_before_is_named_with_what_helps(store, tmp_path, cppmill):
+    (tmp_path / "paths.txt").write_text(f"{GONE}\n")
+    cppmill("withdraw", store.place, "--paths", tmp_path / "paths.txt", "--source", store.sources)
+    receipt = store.out("v000001") / "receipt.json"
+    receipt.write_bytes(receipt.read_bytes()[:-9])
+    done = cppmill("verify", store.place, check=False)
+    assert f"{receipt}: not a receipt" in done.stdout + done.stderr
+    assert "restore it, or remove that version" in " ".join((done.stdout + done.stderr).split())
+    shutil.rmtree(receipt.parent)
+    assert cppmill("verify", store.place).returncode == 0
+
+
 def test_what_cannot_be_withdrawn_is_said(store, tmp_path, cppmill):
     (tmp_path / "ids").write_text("npy_math.h\n")
     for arguments, message in (
