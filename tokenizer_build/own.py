@@ -259,7 +259,7 @@ def _append_checked(directory: Path, group: str, band: str, split: Split) -> Non
     path = directory / (OWN_TOML if band == DOMAIN else f"own_{band}.toml")
     before = path.read_bytes() if path.is_file() else f'band = "{band}"\n'.encode()
     with tempfile.TemporaryDirectory() as folder:  # so that nothing is changed if this is stopped
-        copy = Path(shutil.copytree(directory, Path(folder) / "vocabulary"))
+        copy = _copied(directory, Path(folder) / "vocabulary")
         write_file(copy / path.name, before + group.encode())
         try:
             errors = [found for found in lint_vocabulary(copy, split) if found.severity is Severity.ERROR]
@@ -268,6 +268,17 @@ def _append_checked(directory: Path, group: str, band: str, split: Split) -> Non
         except VocabularyConfigError as error:
             raise VocabularyConfigError(str(error).replace(str(copy), str(directory))) from error
     write_file(path, before + group.encode())
+
+
+def _copied(directory: Path, copy: Path) -> Path:
+    """Copy what a vocabulary is read from; its folder may hold anything else, as that of a version control."""
+    folders = (directory, directory / INHERITED)
+    others = (folder / name for folder in folders for name in (*LOCKS, VOCABULARY_JSON))
+    for path in (*band_file_paths(directory), *filter(Path.is_file, others)):
+        file = copy / path.relative_to(directory)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, file)
+    return copy
 
 
 def _messages(errors: Iterable[Finding]) -> str:

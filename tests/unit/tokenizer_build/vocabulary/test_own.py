@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -304,6 +305,13 @@ def test_nothing_is_changed_if_adding_is_stopped(own: Path, monkeypatch: pytest.
     with pytest.raises(KeyboardInterrupt):
         add_tokens(own, ["acme_a"], category="acme", split=WORDS, band=band)
     assert {path: path.read_bytes() for path in own.rglob("*.toml")} == before
+
+
+def test_what_else_is_in_the_folder_is_left_alone(own: Path) -> None:
+    (own / ".#README.md").symlink_to("me@host.123:456")
+    os.mkfifo(own / "pipe")
+    assert add_tokens(own, ["acme_a"], category="acme", split=WORDS).added
+    assert any(own.glob("own*.toml"))
 
 
 def test_of_names_added_at_once_none_is_lost(own: Path) -> None:
