@@ -9,7 +9,6 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -107,9 +106,9 @@ def _length_check(system: Any, full_path: str, num_bytes: int | None) -> Callabl
     """Return what checks, where a web server sends no more of a file than its size was, that it still is."""
     if num_bytes is None or not is_web(full_path):
         return lambda: None
-    from transforms.storage.web import check_length, count_sent  # it loads aiohttp, which takes a while
+    from transforms.storage.web import LengthCheck  # it loads aiohttp, which takes a while
 
-    return partial(check_length, system, full_path, num_bytes, count_sent(system, full_path))
+    return LengthCheck(system, full_path, num_bytes)
 
 
 def _copied(stream: BinaryIO) -> BinaryIO:

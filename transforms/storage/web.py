@@ -84,27 +84,32 @@ def is_sent_as_listed(system: Any, path: str, num_bytes: int, version: str) -> b
     return all(_is_of(headers, num_bytes, version) for headers in _sent.get(str(system.encode_url(path)), ()))
 
 
-def count_sent(system: Any, path: str) -> int:  # noqa: ANN401 - fsspec has no annotations
-    """Return how many answers were noted of a file."""
-    return len(_sent.get(str(system.encode_url(path)), ()))
-
-
-def check_length(system: Any, path: str, num_bytes: int, since: int) -> None:  # noqa: ANN401
-    """Check that all answers with a part of a file are of one of as many bytes as are read of it.
+class LengthCheck:
+    """Checks that all answers with a part of a file, from now on, are of one of as many bytes as are read of it.
 
     Args:
         system: The file system.
         path: The file.
         num_bytes: Its size when it was opened; no more is read.
-        since: What `count_sent` was when it was opened.
-
-    Raises:
-        aiohttp.ClientPayloadError: If the server says another size.
     """
-    for headers in _sent.get(str(system.encode_url(path)), ())[since:]:
-        found = _length(headers)
-        if found not in (None, num_bytes):
-            raise aiohttp.ClientPayloadError(f"it said {num_bytes:,} bytes, and sends a file of {found:,}")
+
+    def __init__(self, system: Any, path: str, num_bytes: int) -> None:  # noqa: ANN401 - fsspec has no annotations
+        """Begin with the next answer."""
+        self._url, self._num_bytes = str(system.encode_url(path)), num_bytes
+        self._checked = len(_sent.get(self._url, ()))
+
+    def __call__(self) -> None:
+        """Check the answers since the last time.
+
+        Raises:
+            aiohttp.ClientPayloadError: If the server says another size.
+        """
+        answers = _sent.get(self._url, [])
+        for headers in answers[self._checked :]:
+            found = _length(headers)
+            if found not in (None, self._num_bytes):
+                raise aiohttp.ClientPayloadError(f"it said {self._num_bytes:,} bytes, and sends a file of {found:,}")
+        self._checked = len(answers)
 
 
 def _length(headers: Mapping[str, str]) -> int | None:
