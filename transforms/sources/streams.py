@@ -64,7 +64,7 @@ class MemberStream(io.BufferedReader):
         Args:
             max_bytes: A longer line is a block by itself, of which nothing is held; its length is still counted.
         """
-        lines, begun, length = list[bytes](), list[bytes](), 0
+        lines, begun, held, length = list[bytes](), list[bytes](), 0, 0
         while piece := self.read1(PIECE_BYTES):
             end = piece.find(b"\n") + 1
             length += end or len(piece)
@@ -74,15 +74,17 @@ class MemberStream(io.BufferedReader):
                     continue
                 yield from _block(lines)
                 yield b"", length
-                piece, lines = piece[end:], []
+                piece, lines, held = piece[end:], [], 0
                 length = len(piece)
             end = piece.rfind(b"\n") + 1
             begun.append(piece[:end] if end else piece)
             if end:
-                lines, begun, length = lines + begun, [piece[end:]], len(piece) - end
-                if sum(map(len, lines)) >= BLOCK_BYTES:
+                held += sum(map(len, begun))  # of pieces there may be thousands, one a gzip member
+                lines += begun
+                begun, length = [piece[end:]], len(piece) - end
+                if held >= BLOCK_BYTES:
                     yield from _block(lines)
-                    lines = []
+                    lines, held = [], 0
         yield from _block(lines)
         if length:
             yield b"".join(begun), length
