@@ -110,7 +110,7 @@ def test_options_and_version_are_in_keys_and_no_key_is_another_without_filters(
     assert "filters" not in IngestOptions().to_json()
     on = IngestOptions(drop_generated=True, drop_secrets=True, allowed_licenses=("MIT",), max_line_bytes=9)
     named = {name: version(name) for name in ("license-expression", "detect-secrets")}
-    assert filter_versions(on, None) == {**named, "licenses": "2"}
+    assert filter_versions(on, None) == {**named, "licenses": "3"}
 
 
 def test_a_run_has_all_options_of_a_filter_and_none_that_it_lacks(example: ModuleType, tmp_path: Path) -> None:
