@@ -87,10 +87,7 @@ def init_vocabulary(source: Path, directory: Path) -> int:
 
 def _fill(source: Path, directory: Path) -> None:
     """Write the files of a vocabulary that inherits another."""
-    for path in band_file_paths(source):
-        place = directory / INHERITED / path.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, place)
+    _copy(band_file_paths(source), source, directory / INHERITED)
     write_file(directory / OWN_TOML, _BEGINNING.encode())
     lines = (source / LOCK_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
     published = (line for line in lines if line.startswith("#") or line.rstrip("\n").endswith(f"\t{PUBLISHED}"))
@@ -259,7 +256,8 @@ def _append_checked(directory: Path, group: str, band: str, split: Split) -> Non
     path = directory / (OWN_TOML if band == DOMAIN else f"own_{band}.toml")
     before = path.read_bytes() if path.is_file() else f'band = "{band}"\n'.encode()
     with tempfile.TemporaryDirectory() as folder:  # so that nothing is changed if this is stopped
-        copy = _copied(directory, Path(folder) / "vocabulary")
+        copy = Path(folder) / "vocabulary"
+        _copy(_read_files(directory), directory, copy)
         write_file(copy / path.name, before + group.encode())
         try:
             errors = [found for found in lint_vocabulary(copy, split) if found.severity is Severity.ERROR]
@@ -270,15 +268,19 @@ def _append_checked(directory: Path, group: str, band: str, split: Split) -> Non
     write_file(path, before + group.encode())
 
 
-def _copied(directory: Path, copy: Path) -> Path:
-    """Copy what a vocabulary is read from; its folder may hold anything else, as that of a version control."""
-    folders = (directory, directory / INHERITED)
-    others = (folder / name for folder in folders for name in (*LOCKS, VOCABULARY_JSON))
-    for path in (*band_file_paths(directory), *filter(Path.is_file, others)):
-        file = copy / path.relative_to(directory)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, file)
-    return copy
+def _read_files(directory: Path) -> Iterator[Path]:
+    """Yield what a vocabulary is read from; its folder may hold anything else, as that of a version control."""
+    yield from band_file_paths(directory)
+    for folder in (directory, directory / INHERITED):
+        yield from filter(Path.is_file, (folder / name for name in (*LOCKS, VOCABULARY_JSON)))
+
+
+def _copy(paths: Iterable[Path], source: Path, directory: Path) -> None:
+    """Copy files of a folder to the same places in another."""
+    for path in paths:
+        place = directory / path.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
 
 
 def _messages(errors: Iterable[Finding]) -> str:

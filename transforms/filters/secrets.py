@@ -162,11 +162,10 @@ def _token_places(content: bytes, start: int, end: int, plugin: RegexBasedDetect
     text = content[start:end].decode("latin-1")
     valid = set(_finds(plugin, text))
     for pattern in plugin.denylist if valid else ():
-        found_places = pattern.finditer(text)
         if plugin.secret_type == _NPM:
-            yield from ((start + first, start + last) for first, last in _npm_places(text, found_places))
+            yield from ((start + first, start + last) for first, last in _npm_places(text, pattern))
             continue
-        for found in found_places:
+        for found in pattern.finditer(text):
             group = next((number for number in range(1, pattern.groups + 1) if len(found[number] or "") >= 20), 0)
             first, last = start + found.start(group), start + found.end(group)
             if plugin.secret_type == _AWS_KEY and not _is_isolated(content, found[group], first, last):
@@ -176,9 +175,9 @@ def _token_places(content: bytes, start: int, end: int, plugin: RegexBasedDetect
                 yield first, rest.end() if rest else last
 
 
-def _npm_places(text: str, lines: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield where the tokens of NPM are in the parts of lines that have some."""
-    for line in lines:
+def _npm_places(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the tokens of NPM are in the lines in which its pattern finds one."""
+    for line in pattern.finditer(text):
         yield from (token.span(1) for token in _NPM_TOKENS.finditer(text, line.start(), max(line.end(), line.end(1))))
 
 

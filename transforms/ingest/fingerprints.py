@@ -122,8 +122,8 @@ def fingerprint_unit(
         return fingerprints_name(unit.key) if known else None
 
     def make(unit: Unit) -> str:
-        name, paths = fingerprints_name(unit.key), [path for path, *_ in _read_inputs(unit)]
-        began = begin_reading(unit.payload["root"], paths, out.temporary)
+        name = fingerprints_name(unit.key)
+        began = begin_reading(unit.payload["root"], _read_inputs(unit), out.temporary)
         keep = filters.reads_text or finds_near_duplicates(options) or options.alters_content
         keep = keep or options.find_licenses is not None
         documents = redacted(read_batches(unit, options, keep=keep, threads=threads), options)

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Self, cast
 
 from schemas.passwords import url_identity
 from schemas.places import is_remote
@@ -75,26 +75,38 @@ def open_archive(root: str, path: str, *, is_stream: bool) -> BinaryIO:
     return stream if is_stream else _copied(stream)
 
 
-class _StoreFile:
+class WrappedFile:
+    """A file of which another class reads in its own way; everything else goes to the file itself."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Take the file, which is closed with this one."""
+        self._file = file
+
+    def __enter__(self) -> Self:
+        """Return this file."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the file has
+        """Return what the file has."""
+        return getattr(self._file, name)
+
+
+class _StoreFile(WrappedFile):
     """A file whose reads raise an error of its store as one, so that no reader takes it for damage of the file."""
 
     def __init__(self, file: BinaryIO, url: str, check: Callable[[], None]) -> None:
-        self._file, self._url, self._check = file, url, check
+        super().__init__(file)
+        self._url, self._check = url, check
 
     def read(self, num_bytes: int = -1) -> bytes:
         with input_errors(self._url):
             data = self._file.read(num_bytes)
             self._check()
             return data
-
-    def __enter__(self) -> _StoreFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the file has
-        return getattr(self._file, name)
 
 
 def _of_store(system: Any, full_path: str, url: str, **options: int) -> BinaryIO:  # noqa: ANN401 - of fsspec
@@ -208,7 +220,7 @@ def count_changed(root: str, files: Iterable[tuple[str, int, str]], since: int) 
     Args:
         root: The folder.
         files: The files in it.
-        since: When reading them began, by `file_clock`.
+        since: When reading them began, by `begin_reading`.
     """
     if is_web(root):
         return sum(not _is_sent_as_listed(root, *file) for file in files)
@@ -224,18 +236,18 @@ def _is_sent_as_listed(root: str, path: str, num_bytes: int, version: str) -> bo
     return is_sent_as_listed(*open_file(root, path), num_bytes, said)
 
 
-def begin_reading(root: str, files: Iterable[str], folder: Path) -> int:
+def begin_reading(root: str, files: Iterable[tuple[str, int, str]], folder: Path) -> int:
     """Return when reading some files begins, for `count_changed`.
 
     Args:
-        root: The folder in which they are.
-        files: Their paths in it.
+        root: The folder.
+        files: The files in it, as `count_changed` takes them.
         folder: As `file_clock` takes it.
     """
     if is_web(root):
         from transforms.storage.web import forget_sent  # it loads aiohttp, which takes a while
 
-        for path in files:
+        for path, *_ in files:
             forget_sent(*open_file(root, path))
     return file_clock(folder)
 

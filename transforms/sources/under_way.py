@@ -6,7 +6,9 @@ A unit may be one archive of many gigabytes. What other processes read is not kn
 from __future__ import annotations
 
 import threading
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
+
+from transforms.sources.files import WrappedFile
 
 _LOCK = threading.Lock()
 _READ: dict[str, int] = {}
@@ -29,23 +31,15 @@ def counted(file: BinaryIO, key: str) -> BinaryIO:
     return cast(BinaryIO, _CountedFile(file, key))
 
 
-class _CountedFile:
-    """A file that counts what is read of it; everything else goes to the file itself."""
+class _CountedFile(WrappedFile):
+    """A file that counts what is read of it."""
 
     def __init__(self, file: BinaryIO, key: str) -> None:
-        self._file, self._key = file, key
+        super().__init__(file)
+        self._key = key
 
     def read(self, num_bytes: int = -1) -> bytes:
         data = self._file.read(num_bytes)
         with _LOCK:
             _READ[self._key] = _READ.get(self._key, 0) + len(data)
         return data
-
-    def __enter__(self) -> _CountedFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the file has
-        return getattr(self._file, name)

@@ -107,9 +107,10 @@ def _open_archive(url: str) -> tuple[Any, str]:
         ConfigError: If there is no archive, or fsspec cannot open it.
     """
     try:
-        with input_errors(redacted(url)):
-            system, path = _url_to_fs(url)
+        system, path = _url_to_fs(url)
     except FileNotFoundError as error:
+        if store_failure(error) is not None:
+            raise
         raise ConfigError(f"{redacted(url)}: the archive does not exist") from error
     except Exception as error:
         if _is_of_archive(error):
@@ -175,7 +176,7 @@ def walk_folder(
         StoreError: If pages of a web server seem to have no end.
         Exception: Whatever the store's library raises if a folder cannot be listed.
     """
-    folders, num_pages = [root], 0
+    folders, num_pages, of_web = [root], 0, is_web(root)
     while folders:
         folder = folders.pop()
         try:
@@ -187,19 +188,19 @@ def walk_folder(
             continue
         for info in listed:
             name = info["name"]
-            if is_web(root):
+            if of_web:
                 if _HAS_SCHEME.match(name, len(folder) + 1):
                     continue  # a link to somewhere else, taken for one below the page
                 name = name.replace("/./", "/")
             path = name.rstrip("/")
             relative = path[len(root) :].lstrip("/")
-            if path == folder or ".." in (unquote(relative) if is_web(root) else relative).split("/"):
+            if path == folder or ".." in (unquote(relative) if of_web else relative).split("/"):
                 continue
             if info["type"] != "directory":
                 yield name, info
             elif enters(relative):
                 num_pages += 1
-                if is_web(root) and (relative.count("/") >= _MOST_DEPTH or num_pages > _MOST_PAGES):
+                if of_web and (relative.count("/") >= _MOST_DEPTH or num_pages > _MOST_PAGES):
                     raise StoreError(f"{path}: {_ENDLESS}")
                 folders.append(path)
 
@@ -266,9 +267,12 @@ def store_errors(url: str) -> Iterator[None]:
         yield
     except (FileExistsError, CppmillError, ConflictError):
         raise
-    except Exception as error:
-        if isinstance(error, FileNotFoundError) and store_failure(error) is None:
+    except FileNotFoundError as error:
+        failure = store_failure(error)
+        if failure is None:
             raise
+        raise _store_error(url, failure) from error
+    except Exception as error:
         raise _store_error(url, error) from error
 
 
@@ -299,8 +303,6 @@ def input_errors(url: str) -> Iterator[None]:
 
 
 def _store_error(url: str, error: Exception) -> CppmillError:
-    if isinstance(error, FileNotFoundError):
-        error = store_failure(error) or error
     if type(error).__name__ == _DAMAGED:
         return IntegrityError(
             f"{url}: damaged: its bytes do not fit the checksum that the store has of it; restore it, or remove it and "
