@@ -21,8 +21,9 @@ from transforms.sources.license_terms import all_of
 _READING = "1"
 """How licences are found; what was found in another way is looked for again."""
 
-_READING_FOLDERS = "2"
-"""The same for licences of folders: since the first version, links that are licence files count as unknown ones."""
+_READING_FOLDERS = "3"
+"""The same for licences of folders: since the first version, links that are licence files count as unknown ones, and
+documents that name the GPL or call themselves proprietary inherit nothing."""
 
 _PACKAGES = ("licenseclassifier", PACKAGE)
 """The libraries that decide; their versions are part of keys."""
@@ -47,7 +48,9 @@ _NOTICES = {
 """Notices that say which licence holds, and that the library does not know."""
 
 _CONDITIONS = re.compile(
-    rb"licen[cs]|redistribut|public domain|warrant|permission (?:is|to)|permitted provided", re.IGNORECASE
+    rb"licen[cs]|redistribut|public domain|warrant|permission (?:is|to)|permitted provided"
+    rb"|\b[al]?gpl(?:v?[0-9]|\b)|general public|\b(?:proprietary|confidential|non-?commercial)\b",
+    re.IGNORECASE,
 )
 _LICENSE_FILE = re.compile(
     rb"(?i:(?:licen[cs]e|copying|copyright)\.(?:txt|md|rst|html)"
@@ -75,7 +78,7 @@ def states_other_conditions(head: bytes) -> bool:
     Such a document is under what it says, recognised or not, and inherits no licence.
 
     Example:
-        >>> [states_other_conditions(text) for text in (b"// For licensees of Acme.\n", b"// See the LICENSE file.\n")]
+        >>> [states_other_conditions(text) for text in (b"// GPL v3\n", b"// See the LICENSE file.\n")]
         [True, False]
     """
     comments = b"\n".join(_COMMENT.findall(head))

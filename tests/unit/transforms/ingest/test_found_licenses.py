@@ -209,3 +209,11 @@ def test_a_licence_file_has_to_be_mostly_a_licence() -> None:
     assert identify_license_file((MIT + "But ask Acme before you use any of it at all. " * 60).encode()) is None
     assert find_notices(b'const char* text = "no comment";\n') is None
     assert not states_other_conditions(b"int a;\n")
+    said = [
+        b"// This file is GPL v3.\n",
+        b"/* LGPLv2.1+ */",
+        b"// Proprietary and confidential\n",
+        b"// non-commercial\n",
+    ]
+    assert all(map(states_other_conditions, said))
+    assert not any(map(states_other_conditions, [b"/* palette: ink.gplx */", b"// keeps its confidentiality\n"]))
