@@ -38,6 +38,11 @@ READER_VERSION = 1
 _TABLE_VERSION = 2
 """The same for tables: since the first version they find the column of the text."""
 
+_TAR_VERSION = 2
+"""The same for tar archives: since the first version GNU tar's times are no part of names."""
+
+_VERSIONS = {Kind.PARQUET: _TABLE_VERSION, Kind.JSONL: _TABLE_VERSION, Kind.TAR: _TAR_VERSION}
+
 _NOT_READ_BY = (
     *("unit_bytes", "max_input_seconds", "drop_duplicates", "detect_platforms", "decontaminate", "readers"),
     *("withdrawn", *NEAR_DUPLICATE_OPTIONS),
@@ -151,7 +156,7 @@ def _unit(
 def _read_key(payload: dict[str, Any], options: IngestOptions, versions: dict[str, str]) -> str:
     """Return the SHA-256 of all that a reader's findings depend on, versions of libraries among it."""
     unread = _NOT_READ_BY if payload["kind"] != Kind.FILE else (*_NOT_READ_BY, *_DECIDED_BY_PLAN)
-    reader = _TABLE_VERSION if payload["kind"] in (Kind.PARQUET, Kind.JSONL) else READER_VERSION
+    reader = _VERSIONS.get(payload["kind"], READER_VERSION)
     value: dict[str, Any] = {
         "format": [DATA_FORMAT_VERSION, reader, version("pyarrow") if payload["kind"] == Kind.PARQUET else ""],
         "options": {name: value for name, value in options.to_json().items() if name not in unread},

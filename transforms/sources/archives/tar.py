@@ -25,6 +25,10 @@ _ERRORS: Any = tarfile
 
 _BLOCK = tarfile.BLOCKSIZE
 _MAX_HEADER_BYTES = 1 << 20
+_GNU_FOLDER, _GNU_REST = b"D", b"M"
+"""GNU tar's types for a folder with a list of its files, and for the rest of a file that another volume begins."""
+
+_GNU_MAGIC, _MAGIC, _PREFIX = b"ustar  \0", slice(257, 265), slice(345, 500)
 _HEADER_ERRORS = (tarfile.HeaderError, ValueError, LookupError, OverflowError, RecursionError)
 
 
@@ -43,7 +47,7 @@ def iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
             yield _member(archive, blocks, header)
             if blocks.tell() < header.end:
                 return
-        elif not header.isdir():
+        elif not header.isdir() and header.type != _GNU_FOLDER:
             archive.leave_alone(header.name, partial(_target, header))
     yield from _damage_at_end(archive, blocks)
 
@@ -53,7 +57,8 @@ def _is_file(header: _Header) -> bool:
 
     A name that ends in a slash is a folder's, unless there is data.
     """
-    is_regular = header.isreg() or (header.type not in tarfile.SUPPORTED_TYPES and header.size > 0)
+    is_unknown = header.type not in (*tarfile.SUPPORTED_TYPES, _GNU_FOLDER)
+    is_regular = header.isreg() or (is_unknown and header.size > 0)
     return is_regular and (header.size > 0 or not header.name.endswith("/"))
 
 
@@ -70,6 +75,7 @@ class _Blocks:
     Attributes:
         stream: The stream.
         headers: Headers that were read, extended ones too.
+        block: The last block of a header.
         zero_blocks: Blocks of zeros since the last one: two end an archive, and another may follow.
         damage: Where the first block after a damaged header is, None if none is damaged since the last good one.
         rest: What was left to read when a read reached the end, None before.
@@ -78,6 +84,7 @@ class _Blocks:
     def __init__(self, stream: MemberStream) -> None:
         self.stream = stream
         self.headers = 0
+        self.block = b""
         self.zero_blocks = 0
         self.damage: int | None = None
         self.rest: bytes | None = None
@@ -103,7 +110,7 @@ class _Blocks:
         self._header_bytes += num_bytes
         if self._header_bytes > _MAX_HEADER_BYTES:
             raise _ERRORS.InvalidHeaderError(f"a header of more than {_MAX_HEADER_BYTES} bytes")
-        data = self.read_content(num_bytes)
+        data = self.block = self.read_content(num_bytes)
         if len(data) < num_bytes:
             self.rest = data
         return data
@@ -126,11 +133,18 @@ class _Header(tarfile.TarInfo):
     end = 0
 
     def _proc_member(self, archive: tarfile.TarFile) -> _Header:
-        """Note a header; `tarfile` names this method as the one to override."""
+        """Note a header; `tarfile` names this method as the one to override.
+
+        GNU tar has times where ustar has a prefix of the name, which `tarfile` does not distinguish.
+        """
         if self.size < 0:
             raise _ERRORS.InvalidHeaderError("negative size")
         self.stored_bytes = self.size
-        cast(_Blocks, archive.fileobj).headers += 1
+        blocks = cast(_Blocks, archive.fileobj)
+        blocks.headers += 1
+        if blocks.block[_MAGIC] == _GNU_MAGIC and self.type not in tarfile.GNU_TYPES:
+            times = blocks.block[_PREFIX].partition(b"\0")[0].decode("utf-8", "surrogateescape")
+            self.name = self.name.removeprefix(f"{times}/")
         return cast(_Header, super()._proc_member(archive))  # type: ignore[misc]
 
 
@@ -210,6 +224,7 @@ def _member(archive: Archive, blocks: _Blocks, header: _Header) -> Document:
         return archive.dead(name, damage.reason, damage.detail, num_bytes=read)
     if drop:
         return archive.filtered(name, drop, num_bytes)
-    if header.issparse():
-        return archive.dead(name, Dead.UNSUPPORTED, "a file with holes", num_bytes=num_bytes)
+    if header.issparse() or header.type == _GNU_REST:
+        detail = "a file with holes" if header.issparse() else "the rest of a file that begins in another volume"
+        return archive.dead(name, Dead.UNSUPPORTED, detail, num_bytes=num_bytes)
     return archive.document(name, content)

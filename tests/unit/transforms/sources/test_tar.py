@@ -294,7 +294,36 @@ def test_a_name_that_ends_in_a_slash_is_a_document_if_it_has_data(read: Any) -> 
     assert not read("a.tar", member("b.cpp/", tarfile.REGTYPE, b"")).whole
 
 
-def member(name: str, kind: bytes, data: bytes) -> bytes:
+def test_times_of_gnu_tar_are_no_part_of_a_name(archives: Any, read: Any) -> None:
+    data = with_field(member("p/b.cpp", tarfile.REGTYPE, b"int x;", tarfile.GNU_FORMAT), 345, b"15303001666\0" * 2)
+    assert read("a.tar", data).whole == {"p/b.cpp": b"int x;"}
+    ustar = with_field(member("p/b.cpp", tarfile.REGTYPE, b"int x;"), 345, b"folder\0")
+    assert list(read("a.tar", ustar).whole) == ["folder/p/b.cpp"]
+
+
+def test_the_rest_of_a_file_of_another_volume_is_no_document(archives: Any, read: Any) -> None:
+    found = read(
+        "a.tar", member("b.cpp", b"M", b"int x;", tarfile.GNU_FORMAT)[:-1024] + archives.tar(archives.members(2))
+    )
+    assert (len(found.whole), found.rest) == (2, [("a.tar/b.cpp", "unsupported", 6)])
+
+
+def test_a_folder_with_a_list_of_its_files_is_a_folder(archives: Any, read: Any) -> None:
+    found = read(
+        "a.tar", member("p.cpp/", b"D", b"Ya.cpp\0", tarfile.GNU_FORMAT)[:-1024] + archives.tar(archives.members(2))
+    )
+    assert (len(found.whole), found.rest) == (2, [])
+
+
+def with_field(data: bytes, place: int, field: bytes) -> bytes:
+    """Return an archive with another field in its first header, whose checksum is mended."""
+    header = bytearray(data[:512])
+    header[place : place + len(field)] = field
+    header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
+    return bytes(header) + data[512:]
+
+
+def member(name: str, kind: bytes, data: bytes, form: int = tarfile.USTAR_FORMAT) -> bytes:
     info = tarfile.TarInfo(name)
     info.type, info.size = kind, len(data)
-    return info.tobuf(tarfile.USTAR_FORMAT) + data.ljust(-len(data) // 512 * -512, b"\0") + bytes(1024)
+    return info.tobuf(form) + data.ljust(-len(data) // 512 * -512, b"\0") + bytes(1024)
