@@ -38,10 +38,13 @@ READER_VERSION = 1
 _TABLE_VERSION = 2
 """The same for tables: since the first version they find the column of the text."""
 
-_TAR_VERSION = 2
-"""The same for tar archives: since the first version GNU tar's times are no part of names."""
+_ARCHIVE_VERSION = 2
+"""The same for archives: since the first version no times of GNU tar are in names, nor places beyond a zip file."""
 
-_VERSIONS = {Kind.PARQUET: _TABLE_VERSION, Kind.JSONL: _TABLE_VERSION, Kind.TAR: _TAR_VERSION}
+_VERSIONS = {
+    **dict.fromkeys((Kind.PARQUET, Kind.JSONL), _TABLE_VERSION),
+    **dict.fromkeys((Kind.TAR, Kind.ZIP), _ARCHIVE_VERSION),
+}
 
 _NOT_READ_BY = (
     *("unit_bytes", "max_input_seconds", "drop_duplicates", "detect_platforms", "decontaminate", "readers"),

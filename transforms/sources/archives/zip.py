@@ -43,6 +43,7 @@ _END_BYTES = 22
 _MAX_END_BYTES = _END_BYTES + 0xFFFF
 _COUNTED_ELSEWHERE = 0xFFFF
 _MAX_DIRECTORY_BYTES = 64 << 20
+_NOWHERE = -1
 _DIRECTORY_ERRORS = (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error)
 _MEMBER_ERRORS = (*DECODER_ERRORS, zipfile.BadZipFile, NotImplementedError)
 
@@ -55,7 +56,11 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     """
     tail = _tail(file)
     entries, place = _directory(file, tail)
-    yield from _other_archives(archive, file, tail, min((info.header_offset for info in entries), default=place))
+    for info in entries:
+        if info.header_offset not in range(place):
+            info.header_offset = _NOWHERE
+    first = min((info.header_offset for info in entries if info.header_offset != _NOWHERE), default=0)
+    yield from _other_archives(archive, file, tail, first if entries else place)
     for info in entries:
         archive.count_row()
         name = _name(info)
@@ -210,7 +215,7 @@ def _open(file: BinaryIO, info: zipfile.ZipInfo) -> zipfile.ZipExtFile | None:
     `ZipFile.open` would also refuse members that overlap or whose two names differ: a directory that is wrong about
     one member must not cost another. Size and CRC are left to `_read`, which counts what came before they failed.
     """
-    if info.header_offset < 0:
+    if info.header_offset == _NOWHERE:
         return None
     file.seek(info.header_offset)
     header = file.read(_LOCAL_HEADER.size)

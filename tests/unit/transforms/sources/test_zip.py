@@ -87,6 +87,25 @@ def test_a_directory_that_lies_costs_only_the_member_it_lies_about(
     assert ("a.zip/m/f1.cpp", "corrupt") in [(path, reason) for path, reason, _ in found.rest]
 
 
+def test_a_place_beyond_the_file_is_no_other_archive(archives: Any, read: Any) -> None:
+    data = bytearray(archives.zip([("a.cpp", b"int a;")]))
+    data[data.find(b"PK\x01\x02") + 45] ^= 0x40
+    assert read("a.zip", bytes(data)).rest == [("a.zip/a.cpp", "corrupt", 0)]
+
+
+def test_a_place_that_no_file_has_costs_only_its_member(archives: Any, read: Any) -> None:
+    data = archives.zip([("a.cpp", b"int a;"), ("b.cpp", b"int b;")])
+    start, end = data.find(b"PK\x01\x02"), data.rfind(b"PK\x05\x06")
+    entry, others = data[start : data.rfind(b"PK\x01\x02")], data[data.rfind(b"PK\x01\x02") : end]
+    far = struct.pack("<HHQ", 1, 8, 1 << 58)
+    entry = entry[:30] + struct.pack("<H", len(far)) + entry[32:42] + b"\xff" * 4 + entry[46:] + far
+    count = struct.pack("<I", len(entry + others))
+    found = read("a.zip", data[:start] + entry + others + data[end : end + 12] + count + data[end + 16 :])
+    assert list(found.whole.items()) == [("b.cpp", b"int b;")]
+    assert ("a.zip/a.cpp", "corrupt", 0) in found.rest
+    assert all(num_bytes < len(data) for _, _, num_bytes in found.rest)
+
+
 def test_a_claim_beyond_what_deflate_can_do_is_not_believed(archives: Any, read: Any) -> None:
     data = bytearray(archives.zip([("huge.cpp", b"tiny"), ("huge.txt", b"tiny")]))
     for place in (data.find(b"PK\x01\x02"), data.rfind(b"PK\x01\x02")):
