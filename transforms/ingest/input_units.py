@@ -35,8 +35,8 @@ from transforms.units.chunking import cut
 READER_VERSION = 1
 """To be raised when readers or filters come to another verdict on the same bytes: all is then read again."""
 
-_TABLE_VERSION = 2
-"""The same for tables: since the first version they find the column of the text."""
+_TABLE_VERSION = 3
+"""The same for tables: since the first version they find the column of the text, since the second not by one row."""
 
 _ARCHIVE_VERSION = 2
 """The same for archives: since the first version no times of GNU tar are in names, nor places beyond a zip file."""

@@ -21,6 +21,9 @@ from schemas.reasons import REASONS, Column, Dead, Filtered
 
 logger = module_logger(__name__)
 
+TEXT = "text"
+"""The column that a text is in where nothing says otherwise, and there is no `content`."""
+
 MAX_NAME_BYTES = 4096
 """Longer paths are cut in the middle, with a hash in place of what was cut."""
 
@@ -114,7 +117,7 @@ class Archive:
             return self  # rows with paths are files, whose content has a name
         others = (options.project_column, options.license_column)
         texts = [name for name, is_text in columns.items() if is_text and name not in others]
-        found = ["text"] if "text" in texts else texts
+        found = [TEXT] if TEXT in columns else texts
         if len(found) != 1:
             return self
         logger.info("%s: the text is in %r", display_path(self.path), found[0])

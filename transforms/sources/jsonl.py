@@ -9,6 +9,7 @@ standard library says, broken ones among them; they are read here, one by one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.options import DEFAULT_CONTENT_COLUMN
 from schemas.reasons import Column, Dead, Filtered
 from schemas.tables import UNDIGESTED
 from transforms.sources.batches import BATCH_ROWS, gather
-from transforms.sources.document import Archive, Document, label, missing_column
+from transforms.sources.document import TEXT, Archive, Document, label, missing_column
 from transforms.sources.license_terms import read_terms
 from transforms.sources.streams import MemberStream
 
@@ -29,6 +31,8 @@ _DECODER = json.JSONDecoder()
 _BYTES_PER_CHARACTER = 6
 _SLACK_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
+_KEYS = {name: re.compile(rb'"%s"[ \t]*:' % name.encode()) for name in (DEFAULT_CONTENT_COLUMN, TEXT)}
+"""How the keys that usually have the text are written."""
 
 
 def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document | pa.RecordBatch]:
@@ -63,11 +67,13 @@ class _Lines:
         archive: The file; from the first object on it says where the text is.
         number: How many lines have come.
         is_settled: Whether there was an object.
+        rivals: Keys that should have had the text, if the first object has others alone.
     """
 
     archive: Archive
     number: int = 0
     is_settled: bool = False
+    rivals: tuple[str, ...] = ()
 
     def next_name(self) -> str:
         """Count a line, and return its name."""
@@ -77,9 +83,11 @@ class _Lines:
 
     def read(self, data: bytes) -> Iterator[Document | pa.RecordBatch]:
         """Yield the documents of whole lines, the last of which needs no line feed."""
-        place = 0
+        place, has_rivals = 0, None
         while place < len(data):
-            if self.is_settled:
+            if self.is_settled and has_rivals is None:
+                has_rivals = any(_KEYS[name].search(data, place) for name in self.rivals)
+            if has_rivals is False:
                 rows, place = self._read_batch(data, place)
                 if rows.num_rows:
                     yield rows
@@ -93,8 +101,18 @@ class _Lines:
         """Return the document of one line."""
         record = _record(line.removeprefix(_BOM) if self.number == 1 else line)
         if isinstance(record, dict) and not self.is_settled:
-            self.archive, self.is_settled = self.archive.with_text_column(_columns(record)), True
+            self._settle(record)
+        if isinstance(record, dict) and not record.keys().isdisjoint(self.rivals):
+            found = self.archive.options.content_column
+            record = f"the first object has text in {found!r} alone; name the text's with --content-column"
         return _document(self.archive, name, record, len(line))
+
+    def _settle(self, first: dict[str, Any]) -> None:
+        """Decide by the first object where the text is."""
+        given = self.archive.options.content_column
+        self.archive, self.is_settled = self.archive.with_text_column(_columns(first)), True
+        found = self.archive.options.content_column
+        self.rivals = tuple(name for name in _KEYS if name != found) if found != given else ()
 
     def _read_batch(self, data: bytes, place: int) -> tuple[pa.RecordBatch, int]:
         """Return the documents of the next lines from a place on, and the place behind them."""

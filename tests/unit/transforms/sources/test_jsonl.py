@@ -226,6 +226,29 @@ def test_the_text_is_found_where_only_one_key_can_be_it(
     assert (f"the text is in '{found}'" in caplog.text) == (found in ("text", "body"))
 
 
+@pytest.mark.parametrize("more", [[], [{"id": "c"}] * 3_000])
+@pytest.mark.parametrize("key", ["content", "text"])
+def test_what_the_first_object_has_instead_of_the_text_is_not_taken_for_it(
+    key: str, more: list[dict[str, str]], read: Any
+) -> None:
+    found = read("a.jsonl", lines({"id": "a"}, *more, {"id": "b", key: "int b;"}, {"id": "c"}))
+    assert [text for text in found.whole.values() if text not in (b"a", b"c")] == []
+    assert [(path, reason) for path, reason, _ in found.rest] == [(f"a.jsonl/line-{len(more) + 2}", "bad_record")]
+
+
+def test_a_text_that_is_null_at_first_is_still_the_text(read: Any) -> None:
+    found = read("a.jsonl", lines({"id": "a", "text": None}, {"id": "b", "text": "int b;"}))
+    assert list(found.whole.values()) == [b"int b;"]
+    assert [reason for _, reason, _ in found.rest] == ["bad_content"]
+
+
+def test_another_key_is_no_rival_where_it_is_named_or_within_a_text(read: Any) -> None:
+    records = [{"text": "int a;"}, {"text": '{"content": 1}', "more": {"content": 2}}]
+    assert list(read("a.jsonl", lines(*records)).whole.values()) == [b"int a;", b'{"content": 1}']
+    named = read("a.jsonl", lines({"text": "a"}, {"text": "b", "content": "c"}), IngestOptions(content_column="text"))
+    assert list(named.whole.values()) == [b"a", b"b"]
+
+
 def test_lines_of_nothing_end_as_rows_do(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transforms.sources.document._ROWS_FLOOR", 1_000)
     data = gzip.compress(b"{}\n" * 5_000 + b"\n" * 500_000)

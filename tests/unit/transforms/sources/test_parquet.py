@@ -94,6 +94,11 @@ def test_a_file_without_usable_text_is_one_dead_document_of_its_size(table: pa.T
     assert read("a.parquet", data).rest == [("a.parquet", reason, len(data))]
 
 
+def test_a_text_that_is_null_throughout_is_still_the_text(read: Any) -> None:
+    table = pa.table({"id": ["a"], "text": pa.nulls(1)})
+    assert [reason for _, reason, _ in read("a.parquet", parquet(table)).rest] == ["bad_content"]
+
+
 @pytest.mark.parametrize("name", ["text", "body"])
 def test_the_only_column_that_can_be_the_text_is_taken(name: str, read: Any) -> None:
     table = pa.table({"id": [1], name: ["int a;"], **({"title": ["a"]} if name == "text" else {})})
