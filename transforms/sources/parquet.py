@@ -9,7 +9,7 @@ are looked at first.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from transforms.storage.column_encodings import (
     read_chunks,
     without_arrow_types,
 )
-from transforms.storage.page_sizes import largest_page
+from transforms.storage.page_sizes import read_pages
 
 _BATCH_BYTES = 4 << 20
 _MAX_BATCH_ROWS = 1024
@@ -39,7 +39,7 @@ _TEXT_TYPES = (
 _DELTA = {DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY}
 """Encodings of text that Arrow does not read as dictionaries; in the first, values leave out what they share."""
 
-_READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, IndexError)
+_READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, IndexError, EOFError)
 
 
 def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
@@ -86,10 +86,9 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     for group in range(metadata.num_row_groups):
         is_known = group < len(chunks)
         is_prefixed = is_known and DELTA_BYTE_ARRAY in encodings[group]
-        _check_pages(
-            archive, file, [chunk for place, chunk in chunks[group].items() if place in named] if is_known else []
-        )
-        yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents()
+        columns = {place: chunk for place, chunk in chunks[group].items() if place in named} if is_known else {}
+        damage = _check_pages(archive, file, metadata, group, columns)
+        yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents(damage)
         first += metadata.row_group(group).num_rows
 
 
@@ -99,20 +98,33 @@ def _names(archive: Archive) -> tuple[str | None, ...]:
     return options.content_column, options.path_column, options.project_column, options.license_column
 
 
-def _check_pages(archive: Archive, file: BinaryIO, chunks: Iterable[Chunk]) -> None:
-    """Refuse a page that alone is more than the file may expand to.
+def _check_pages(
+    archive: Archive, file: BinaryIO, metadata: pq.FileMetaData, group: int, chunks: Mapping[int, Chunk]
+) -> str:
+    """Return what is wrong with the pages of a row group, nothing if they have all its rows.
 
-    The headers of pages in a store would be requested one by one, so there the footer is believed first.
+    Arrow passes over pages that it does not know, and then gives each row values of others. The headers of pages in a
+    store would be requested one by one, so there the footer is believed first.
+
+    Args:
+        archive: The file.
+        file: Its bytes.
+        metadata: Its footer.
+        group: The number of the row group.
+        chunks: The columns that are read, by their place.
 
     Raises:
-        DamageError: If there is one.
+        DamageError: If a page alone is more than the file may expand to.
     """
-    most = archive.max_grown_bytes
-    for chunk in chunks:
+    most, rows = archive.max_grown_bytes, metadata.row_group(group).num_rows
+    for place, chunk in chunks.items():
         if isinstance(file, io.BufferedReader) or chunk.uncompressed_bytes > most:
-            page = largest_page(file, chunk.place, chunk.num_bytes)
-            if page > most:
-                raise DamageError(Dead.EXPANSION, f"has a page of {page} bytes, and may expand to {most}")
+            pages, column = read_pages(file, chunk.place, chunk.num_bytes), metadata.schema.column(place)
+            if pages.largest > most:
+                raise DamageError(Dead.EXPANSION, f"has a page of {pages.largest} bytes, and may expand to {most}")
+            if not column.max_repetition_level and pages.num_values not in (None, rows):
+                return f"its pages of {column.name!r} have {pages.num_values} rows and not {rows}"
+    return ""
 
 
 def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
@@ -127,7 +139,7 @@ def _is_text(kind: pa.DataType) -> bool:
     """Return whether a type holds text or bytes."""
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
-    return kind in _TEXT_TYPES
+    return (kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind) in _TEXT_TYPES
 
 
 def _has_magic(file: BinaryIO) -> bool:
@@ -155,10 +167,12 @@ class _RowGroup:
         is_there = terms and terms not in found and schema.get_field_index(terms) >= 0
         self._terms = [terms] if terms and is_there else []
 
-    def documents(self) -> Iterator[Document]:
-        """Yield the rows, then an entry for each that could not be read."""
+    def documents(self, problem: str) -> Iterator[Document]:
+        """Yield the rows, then an entry for each that could not be read: all if there is a problem."""
         done = 0
         try:
+            if problem:
+                raise ValueError(problem)
             for batch in self._table.iter_batches(
                 batch_size=self._batch_rows(),
                 row_groups=[self._group],
@@ -168,9 +182,11 @@ class _RowGroup:
                 for document in self._batch(batch, self._first + done):
                     yield document
                     done += 1
+            if done < self._metadata.num_rows:
+                raise EOFError
         except _READ_ERRORS as error:
             lost = min(self._metadata.num_rows - done, _MAX_LOST_ROWS)
-            detail = f"row group {self._group} is damaged ({type(error).__name__})"
+            detail = f"row group {self._group} is damaged ({problem or type(error).__name__})"
             for row in range(self._first + done, self._first + done + max(lost, 1)):
                 self._archive.count_row()
                 yield self._archive.dead(f"row-{row + 1}", Dead.CORRUPT, detail, num_bytes=0)
@@ -213,6 +229,7 @@ class _Values:
     def __init__(self, column: pa.Array[Any]) -> None:
         self._indices = column.indices if isinstance(column, pa.DictionaryArray) else None
         values: Any = column.dictionary if isinstance(column, pa.DictionaryArray) else column
+        values = values.storage if isinstance(values, pa.ExtensionArray) else values
         large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
         self._values = values.cast(pa.large_binary() if large else pa.binary())
 

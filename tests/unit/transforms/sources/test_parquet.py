@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from schemas.options import IngestOptions
 from schemas.reasons import REASONS, Column
 from tests.fuzzing import examples
+from transforms.storage.column_encodings import read_chunks
 
 CONTENTS = [b"int a_%d;\n" % index * 30 for index in range(2_500)]
 PATHS = [f"d/{index}.cpp" for index in range(2_500)]
@@ -109,6 +110,28 @@ def test_null_text_is_bad_content_and_costs_no_other_row(read: Any) -> None:
     found = read("a.parquet", parquet(pa.table({"content": ["a", None, "b"], "path": ["1.h", "2.h", None]})))
     assert found.whole == {"1.h": b"a", "row-3": b"b"}
     assert found.rest == [("a.parquet/2.h", "bad_content", 0)]
+
+
+def test_text_of_a_type_that_extends_text_is_text(read: Any) -> None:
+    table = pa.table({"content": pa.array(['{"a": 1}'], pa.json_()), "path": ["a.cpp"]})
+    assert read("a.parquet", parquet(table)).whole == {"a.cpp": b'{"a": 1}'}
+
+
+@pytest.mark.parametrize("options", [{}, {"write_page_checksum": True}, {"row_group_size": 10}])
+def test_every_row_has_its_own_text_or_is_dead_whatever_bit_of_a_page_is_flipped(
+    options: dict[str, Any], read: Any
+) -> None:
+    rows = {f"{number}.cpp": b"int v%d;\n" % number for number in range(20)}
+    data = parquet(pa.table({"content": list(rows.values()), "path": list(rows)}), compression="none", **options)
+    chunks = read_chunks(io.BytesIO(data), range(2))
+    for place in sorted({chunk.place + at for group in chunks for chunk in group.values() for at in range(24)}):
+        for bit in (1, 2, 4, 8):
+            found = read("a.parquet", data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :])
+            assert len(found.documents) >= len(rows) or found.rest == [("a.parquet", "corrupt", len(data))], (
+                place,
+                bit,
+            )
+            assert "write_page_checksum" not in options or found.whole.items() <= rows.items()
 
 
 def test_a_damaged_row_group_costs_its_rows_and_no_others(read: Any) -> None:
