@@ -23,6 +23,7 @@ from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.passwords import split_chain, url_identity, with_query
 from schemas.places import is_remote, plain_place
+from schemas.reasons import Dead
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import local_version, open_archive, os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
@@ -363,14 +364,15 @@ def _list_remote(source: str, index: int, listing: Listing, options: IngestOptio
     listing.roots.append(Root(location=_location(source, path, root), name=name, is_file=is_file))
     hidden = set()
     for name, info in found.items():
-        relative = name[len(root) :].lstrip("/")
+        relative = name[len(root) :].removeprefix("/")  # the next one is part of a key
         if "?" in relative and is_web(source):
             continue  # a page's own links, as those that sort its list
         folder = _hidden_folder(relative)
         if folder:
             hidden.add(folder)
         elif relative.endswith("/"):
-            continue  # the empty object that a console makes for a folder
+            if info["size"]:  # others are what a console makes for a folder
+                yield Input(index, relative, _size(name, info), "", Kind.FILE, Dead.UNREADABLE)
         elif name in links:
             listing.links.append((index, relative))
         elif info["type"] == "file":
@@ -403,7 +405,9 @@ def _find(system: Any, root: str, pattern: Glob | None = None) -> dict[str, dict
     except FileNotFoundError:
         return {}
     return {
-        name: info for name, info in found.items() if pattern is None or pattern.takes(name[len(root) :].strip("/"))
+        name: info
+        for name, info in found.items()
+        if pattern is None or pattern.takes(name[len(root) :].removeprefix("/").rstrip("/"))
     }
 
 

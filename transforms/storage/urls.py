@@ -193,7 +193,7 @@ def walk_folder(
                     continue  # a link to somewhere else, taken for one below the page
                 name = name.replace("/./", "/")
             path = name.rstrip("/")
-            relative = path[len(root) :].lstrip("/")
+            relative = path[len(root) :].removeprefix("/")
             if path == folder or ".." in (unquote(relative) if of_web else relative).split("/"):
                 continue
             if info["type"] != "directory":

@@ -17,7 +17,7 @@ from typing import Any
 import cppmill_core
 import fsspec
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from fsspec.spec import AbstractFileSystem
 
 from schemas.errors import ConfigError, StoreError
@@ -188,6 +188,23 @@ def test_urls_are_listed_like_folders(memory: str) -> None:
     assert paths(listed(f"{memory}/p/a.cpp")) == ["a.cpp"]
     with pytest.raises(ConfigError, match="does not exist"):
         listed("memory://corpus/none")
+
+
+@pytest.mark.parametrize("source", ["memory://corpus/q", "memory://corpus/q/**"])
+def test_an_empty_part_of_a_key_is_part_of_the_path(memory: str, source: str) -> None:
+    system = fsspec.filesystem("memory")
+    for name in ("/corpus/q//b.cpp", "/corpus/q/x//b.cpp"):
+        system.store[name] = MemoryFile(system, name, b"int other;")
+    assert paths(listed(source)) == ["/b.cpp", "b.cpp", "d.txt", "x//b.cpp"]
+
+
+def test_bytes_under_the_name_of_a_folder_are_named(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = {
+        f"/corpus/{name}/": {"name": f"/corpus/{name}/", "type": "file", "size": size}
+        for name, size in (("a", 0), ("b.cpp", 3))
+    }
+    monkeypatch.setattr(MemoryFileSystem, "find", lambda *_arguments, **_options: folders)
+    assert [(item.path, item.num_bytes, item.reason) for item in listed(memory).inputs] == [("b.cpp/", 3, "unreadable")]
 
 
 @pytest.mark.parametrize("source", ["memory://corpus", "memory://corpus/*/*.cpp", "memory://corpus/q*"])
