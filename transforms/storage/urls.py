@@ -68,9 +68,10 @@ def open_url(url: str) -> tuple[Any, str]:
             raise ConfigError(f"{url}: {NO_PASSWORD}")
         return OBJECTS[scheme]().system, path
     if is_web(url):  # there a path is the whole URL, which may have a `::` in its host, and would have the password
-        import fsspec  # it loads asyncio, which local files do not need
+        from transforms.storage.web import WebFileSystem  # it loads aiohttp, which takes a while
 
-        system, path = fsspec.filesystem("http", client_kwargs=_web_client(url)), url
+        of_web: Any = WebFileSystem
+        system, path = of_web(client_kwargs=_web_client(url)), url
     elif scheme == HUB:
         if redacted(url) != url:  # a query would be part of a file's name, which errors of the library quote
             raise ConfigError(f"{redacted(url)}: {NO_PASSWORD}")
@@ -217,7 +218,7 @@ def lists_at_once(system: Any) -> bool:  # noqa: ANN401
 
 def _web_client(url: str) -> dict[str, Any]:
     """Return the options of aiohttp for a URL: further attempts, limits, notes, and the user that it has."""
-    from transforms.storage import web  # it loads aiohttp, which takes a while
+    from transforms.storage import web
 
     user, options = user_of(url), {"timeout": web.timeout(), "trace_configs": (web.NOTING,)}
     return {"middlewares": (web.try_again,), **options, **({} if user is None else _sign_in(url, *user))}

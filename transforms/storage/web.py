@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+from fsspec.implementations.http import HTTPFileSystem, ex2
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from types import SimpleNamespace
 
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
@@ -48,6 +50,9 @@ _CHOSEN = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError, aiohttp.Clie
 """Errors that the next attempt would meet too."""
 
 
+_HTML = ("text/html", "application/xhtml+xml", "")
+"""The types of pages that have links; some servers name none."""
+
 _sent: dict[str, list[Mapping[str, str]]] = {}
 """The headers of all answers with a file or a part of one since `forget_sent`, by the URL that was asked."""
 
@@ -63,6 +68,77 @@ async def _note(_: aiohttp.ClientSession, _context: SimpleNamespace, ended: aioh
 NOTING = aiohttp.TraceConfig()
 """Notes what servers say of the files that they send, as an option of a session."""
 NOTING.on_request_end.append(_note)
+
+
+class WebFileSystem(HTTPFileSystem):
+    """The file system of web servers, whose pages are read as HTML.
+
+    fsspec looks for links with a regular expression. It misses those without quotes, and takes `&amp;` for a name.
+    """
+
+    async def _ls_real(self, url: str, detail: bool = True, **_: object) -> list[Any]:
+        """Return what a page has links to below itself, as fsspec describes files and folders, or their URLs."""
+        system: Any = self  # fsspec has no annotations
+        session = await system.set_session()
+        async with session.get(system.encode_url(url), **system.kwargs) as response:
+            system._raise_not_found_for_status(response, url)
+            kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            text = await response.text(errors="ignore") if kind in _HTML else ""
+        found = sorted(set(_links_below(text, url)))
+        if not found and url.endswith("/"):
+            found = await self._ls_real(url.rstrip("/"), detail=False)
+        described = [{"name": name, "size": None, "type": _type_of(name)} for name in found]
+        return described if detail else found
+
+
+def _type_of(url: str) -> str:
+    return "directory" if url.endswith("/") else "file"
+
+
+class _Links(HTMLParser):
+    """The links of a page, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take the link of an anchor."""
+        self.links += [value.strip() for name, value in attrs if (tag, name) == ("a", "href") and value]
+
+    def handle_data(self, data: str) -> None:
+        """Take text, in which a page may name other files by their URLs."""
+        self.texts.append(data)
+
+
+def _links_below(page: str, url: str) -> Iterator[str]:
+    """Yield the URLs below a page's own that it has links to, or names in its text.
+
+    A link may name the other scheme, and has not the user of the URL; what is below it is asked for as the page was.
+    """
+    parser = _Links()
+    parser.feed(page)
+    parser.close()
+    folder = f"{url.rstrip('/')}/"
+    place = _place(folder)
+    for link in (*ex2.findall("".join(parser.texts)), *parser.links):
+        if link.startswith("/") and not link.startswith("//") and link != "/":
+            found = place.partition("/")[0] + link
+        elif link.startswith(("http://", "https://", "//")):
+            found = _place(link)
+        elif link not in ("..", "../"):
+            found = place + link.lstrip("/")
+        else:
+            continue
+        if found.startswith(place):
+            yield folder + found.removeprefix(place)
+
+
+def _place(url: str) -> str:
+    """Return host and path of a URL, without its user."""
+    host, slash, path = url.partition("//")[2].partition("/")
+    return f"{host.rpartition('@')[2]}{slash}{path}"
 
 
 def forget_sent(system: Any, path: str) -> None:  # noqa: ANN401 - fsspec has no annotations

@@ -676,6 +676,35 @@ def test_links_may_begin_with_a_dot_and_none_lead_out(run, folder, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library, about how one signs in
+@pytest.mark.parametrize("user", ["", "me:5ecret@"])
+def test_links_are_what_html_says(run, tmp_path, user):
+    folder = tmp_path / "in"
+    names = [f"{name}.cpp" for name in ("plain", "blank", "host", "a&b", "quote'", "code", "http_me", "whole", "said")]
+    folder.mkdir()
+    for number, name in enumerate([*names, "x.h"]):
+        (folder / name).write_bytes(b"int a%d;\n" % number)
+
+    class Linked(Quiet):
+        def list_directory(self, _):
+            place = self.headers["Host"].encode()
+            page = b"""<a href=plain.cpp>x</a><A class=a HREF = 'blank.cpp'><a href="//%s/host.cpp">
+                <a href="a&amp;b.cpp"><a href="quote'.cpp">x</a><a href=" code&#46;cpp"></a><a href="http_me.cpp">
+                <link href="x.h">
+                <a href="http://%s/whole.cpp"><a href="https://other/b.cpp"><a href><a href="../">http://%s/said.cpp"""
+            page %= (place, place, place)
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            return io.BytesIO(page)
+
+    with served(Linked, folder) as place:
+        source, out = f"{place.replace('http://', f'http://{user}')}/", tmp_path / "out"
+        made = cppmill.run(source, out=out, tokenizer=run.out / "tokenizer")
+    assert set(made.table("documents", ["path"])["path"]) == set(names)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library, about how one signs in
 @pytest.mark.parametrize(
     "source",
     ["simplecache::{}/numpy/", "filecache://::{}/numpy/**", "tar://numpy::{}/numpy.tar", "tar://::{}/numpy.tar"],
