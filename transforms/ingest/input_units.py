@@ -29,6 +29,7 @@ from transforms.sources.license_files import (
     nearest_license_files,
     unknown_links,
 )
+from transforms.sources.license_terms import NAMES_READING
 from transforms.sources.listing import GROUPED, Input, Kind, Listing, Root, extension_of, stem_of
 from transforms.units.chunking import cut
 
@@ -104,7 +105,8 @@ def _license_files(
 
 def _marked(unit: Unit, withdrawals: Withdrawals, options: IngestOptions) -> Unit:
     looked_at = SOURCE_DOC_ID if options.alters_content else ""  # earlier versions looked at doc_id alone
-    key = hashlib.sha256(f"{unit.key}{withdrawals.digest}{looked_at}".encode("ascii")).hexdigest()
+    named = NAMES_READING if withdrawals.counts["licenses"] else ""
+    key = hashlib.sha256(f"{unit.key}{withdrawals.digest}{looked_at}{named}".encode("ascii")).hexdigest()
     return replace(unit, key=key, payload={**unit.payload, UNMARKED: unit.key})
 
 

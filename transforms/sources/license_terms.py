@@ -10,7 +10,13 @@ from transforms.sources.document import bounded, label
 
 _MAX_BYTES = 16 << 10
 _NO_TEXT = "(what is no text)"
-_NAME = re.compile(r"[\w.+:-]+")
+_NAME = re.compile(r"[\w.+:-]+(?:\s+WITH\s+[\w.+:-]+)?", re.IGNORECASE)
+_GNU = re.compile(r"((?:[AL]?GPL|GFDL)-\d+\.\d+)(-only|-or-later|\+?)(?![\w.+-])", re.IGNORECASE)
+_OTHER_SPELLING = {"": "-only", "-only": "", "+": "-or-later", "-or-later": "+"}
+"""SPDX has two identifiers for each of the GNU licences, of which the shorter ones are deprecated."""
+
+NAMES_READING = "2"
+"""How names are found in expressions; since the first version, those with exceptions and in both spellings."""
 
 
 def read_terms(value: object) -> str | None:
@@ -36,15 +42,22 @@ def all_of(texts: Iterable[str]) -> str | None:
 
 
 def named_licenses(expression: str) -> Iterator[str]:
-    """Yield an expression as it is, and every name in it.
+    """Yield an expression as it is, and every name in it: with its exception and without, in both spellings of SPDX.
 
     Example:
-        >>> list(named_licenses("MIT OR GPL-2.0-only"))
-        ['MIT OR GPL-2.0-only', 'MIT', 'OR', 'GPL-2.0-only']
+        >>> list(named_licenses("MIT OR GPL-2.0+"))
+        ['MIT OR GPL-2.0+', 'MIT', 'OR', 'GPL-2.0+', 'GPL-2.0-or-later']
     """
     if expression:
         yield expression
-        yield from _NAME.findall(expression)
+        for found in _NAME.findall(expression):
+            words = found.split()
+            for name in dict.fromkeys((" ".join(words), *words)):
+                yield from dict.fromkeys((name, _GNU.sub(_other_spelling, name)))
+
+
+def _other_spelling(name: re.Match[str]) -> str:
+    return f"{name[1]}{_OTHER_SPELLING[name[2].lower()]}"
 
 
 def _is_balanced(text: str) -> bool:

@@ -449,6 +449,8 @@ def check_source(source: str) -> None:
     """
     with store_errors(source):
         source = plain_place(source)
+        if not is_remote(source):
+            return  # a file of this machine, named by a URL
         system, path = open_url(source)
         if is_glob(source):
             system.exists(split_glob(path)[0].rstrip("/"))

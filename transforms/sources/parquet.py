@@ -54,7 +54,8 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         archive = archive.with_text_column({field.name: _is_text(field.type) for field in schema})
         column = archive.options.content_column
         paths = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
-        named = {place for place, path in enumerate(paths) if path.partition(".")[0] in _names(archive)}
+        names = _names(archive)
+        named = {place for place, path in enumerate(paths) if path in names or path.partition(".")[0] in names}
         chunks = read_chunks(file, range(len(paths)))
         is_joined = has_file_before(file, chunks)
         used = frozenset[int]().union(*(group[place].encodings for group in chunks for place in named & group.keys()))

@@ -7,6 +7,7 @@ listed, and one of which any would be lost is refused: given itself, as a source
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -15,7 +16,7 @@ from typing import BinaryIO
 
 from schemas.reasons import Column, Filtered
 from transforms.sources.archives.tar import iter_tar
-from transforms.sources.archives.zip import iter_zip
+from transforms.sources.archives.zip import iter_zip, needs_zstandard
 from transforms.sources.document import Archive, DamageError, display_path, normalise
 from transforms.sources.streams import MemberStream
 
@@ -47,6 +48,8 @@ class Members(Archive):
             if is_zip:
                 with open_raw() as file:
                     dead = next((found for found in iter_zip(self, file) if found.column == Column.DEAD), None)
+                    if sys.version_info < (3, 14) and needs_zstandard(file):
+                        return "some of its members are compressed with Zstandard"
             else:
                 with closing(MemberStream(self, open_raw, codec)) as stream:
                     dead = next((found for found in iter_tar(self, stream) if found.column == Column.DEAD), None)

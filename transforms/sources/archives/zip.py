@@ -72,6 +72,15 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         yield _member(archive, file, info, name.rstrip("/"))
 
 
+def needs_zstandard(file: BinaryIO) -> bool:
+    """Return whether members are compressed in a way that Python's own `zipfile` reads from 3.14 on.
+
+    Raises:
+        DamageError: If there is no directory that can be read.
+    """
+    return any(info.compress_type == zipfile.ZIP_ZSTANDARD for info in _directory(file, _tail(file))[0])
+
+
 def _target(archive: Archive, file: BinaryIO, info: zipfile.ZipInfo, name: str) -> str | None:
     """Return the name of the member that a symbolic link, which holds it as its content, leads to."""
     content = _member(archive, file, info, name).content if stat.S_ISLNK(info.external_attr >> 16) else None

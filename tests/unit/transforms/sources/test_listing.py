@@ -7,10 +7,12 @@ import gzip
 import io
 import os
 import re
+import sys
 import tarfile
 import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from fsspec.spec import AbstractFileSystem
 from schemas.errors import ConfigError, StoreError
 from schemas.options import IngestOptions
 from transforms.sources import listing
+from transforms.sources.archives.zip import zipfile as ours
 from transforms.sources.files import open_input
 from transforms.sources.listing import UNPROVEN, Kind, Listing, codec_of, kind_of, list_inputs, stem_of
 
@@ -190,6 +193,13 @@ def test_urls_are_listed_like_folders(memory: str) -> None:
         listed("memory://corpus/none")
 
 
+@pytest.mark.parametrize("form", ["file://{}", "local://{}", "file://{}/*.cpp", "simplecache::file://{}/a.cpp"])
+def test_a_url_of_a_file_of_this_machine_is_its_path(tmp_path: Path, form: str) -> None:
+    write(tmp_path, "a.cpp")
+    listing.check_source(form.format(tmp_path))
+    assert paths(listed(form.format(tmp_path))) == ["a.cpp"]
+
+
 @pytest.mark.parametrize("source", ["memory://corpus/q", "memory://corpus/q/**"])
 def test_an_empty_part_of_a_key_is_part_of_the_path(memory: str, source: str) -> None:
     system = fsspec.filesystem("memory")
@@ -269,6 +279,14 @@ def test_members_of_an_archive_behind_a_url_are_sources(tmp_path: Path) -> None:
     assert paths(found) == ["a.cpp", "deep/b.h"]
     with open_input(found.roots[0].location, "deep/b.h") as file:
         assert file.read() == b"int b;"
+
+
+def test_members_that_only_this_package_reads_are_none_behind_a_url(tmp_path: Path) -> None:
+    with ours.ZipFile(tmp_path / "a.zip", "w", ours.ZIP_ZSTANDARD) as archive:
+        archive.writestr("a.cpp", "int a;")
+    is_refused = sys.version_info < (3, 14)
+    with pytest.raises(ConfigError, match="compressed with Zstandard") if is_refused else nullcontext():
+        listed(f"zip://::file://{tmp_path}/a.zip")
 
 
 def test_the_times_that_an_archive_says_of_its_members_tell_nothing(tmp_path: Path) -> None:

@@ -112,6 +112,13 @@ def test_null_text_is_bad_content_and_costs_no_other_row(read: Any) -> None:
     assert found.rest == [("a.parquet/2.h", "bad_content", 0)]
 
 
+def test_a_column_may_have_a_dot_in_its_name(read: Any) -> None:
+    column = pa.array(["int a;", "int b;"]).dictionary_encode()
+    data = parquet(pa.table({"my.text": column}), use_dictionary=False, column_encoding={"my.text": "DELTA_BYTE_ARRAY"})
+    found = read("a.parquet", data, IngestOptions(content_column="my.text"))
+    assert list(found.whole.values()) == [b"int a;", b"int b;"]
+
+
 def test_text_of_a_type_that_extends_text_is_text(read: Any) -> None:
     table = pa.table({"content": pa.array(['{"a": 1}'], pa.json_()), "path": ["a.cpp"]})
     assert read("a.parquet", parquet(table)).whole == {"a.cpp": b'{"a": 1}'}
