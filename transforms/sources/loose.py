@@ -124,8 +124,8 @@ def projects_of(project: str, inputs: Inputs) -> Iterator[str]:
     """Yield the project of each file: the first folder, or the source's name."""
     shown: dict[str, str] = {}
     for path, *_ in inputs:
-        folder, slash, _ = path.partition("/")
-        if not slash:
+        folder = path.partition("/")[0]
+        if folder in ("", path):
             yield project
         else:
             if folder not in shown:

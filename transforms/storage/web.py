@@ -132,7 +132,7 @@ def _links_below(page: str, url: str) -> Iterator[str]:
         else:
             continue
         if found.startswith(place):
-            yield folder + found.removeprefix(place)
+            yield folder + found.removeprefix(place).lstrip("/")
 
 
 def _place(url: str) -> str:

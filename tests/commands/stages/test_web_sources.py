@@ -689,9 +689,9 @@ def test_links_are_what_html_says(run, tmp_path, user):
             place = self.headers["Host"].encode()
             page = b"""<a href=plain.cpp>x</a><A class=a HREF = 'blank.cpp'><a href="//%s/host.cpp">
                 <a href="a&amp;b.cpp"><a href="quote'.cpp">x</a><a href=" code&#46;cpp"></a><a href="http_me.cpp">
-                <link href="x.h">
+                <link href="x.h"><!-- <a href="x.h"> --><a href="http://%s//plain.cpp">
                 <a href="http://%s/whole.cpp"><a href="https://other/b.cpp"><a href><a href="../">http://%s/said.cpp"""
-            page %= (place, place, place)
+            page %= (place, place, place, place)
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(page)))

@@ -14,6 +14,7 @@ from schemas.options import IngestOptions
 from schemas.reasons import Dead
 from transforms.sources.files import NotRegularError, count_changed, local_version, open_input, os_error_reason
 from transforms.sources.listing import list_inputs
+from transforms.sources.loose import projects_of
 
 
 def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
@@ -60,3 +61,8 @@ def test_the_version_of_a_file_tells_it_from_another_one(tmp_path: Path) -> None
     (listed,) = list_inputs([str(tmp_path)], IngestOptions()).inputs
     times = found.st_mtime_ns, found.st_ctime_ns
     assert listed.version in (local_version(*times, found.st_ino), local_version(*times, 0))
+
+
+def test_the_project_of_a_file_is_its_first_folder_or_the_source() -> None:
+    inputs = [(path, 0, "", "") for path in ("a.cpp", "p/a.cpp", "/a.cpp", "//p/a.cpp")]
+    assert list(projects_of("source", inputs)) == ["source", "p", "source", "source"]
