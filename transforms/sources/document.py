@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -36,6 +36,9 @@ _BYTES_PER_SECOND = 100_000
 _ROWS_FLOOR = 1 << 18
 """Any file may have so many rows; a longer table takes a byte of its file for each, even if most say the same."""
 _MAX_LABEL_BYTES = 256
+_NAMING_OPTIONS = ("path_column", "project_column", "license_column")
+_warned = set[tuple[str, str]]()
+"""Options and columns of which was said that a file has no such column; others would say the same."""
 
 
 class Document(NamedTuple):
@@ -224,6 +227,20 @@ class Archive:
             find_target: Returns the name of the member that a link leads to; None if that is outside, or for no link.
         """
         self._links += 1
+
+    def warn_of_missing(self, columns: Container[str]) -> None:
+        """Say which columns that options name are not there, the first time in this process.
+
+        Args:
+            columns: The columns with text, or what may stand in its place.
+        """
+        for option in _NAMING_OPTIONS:
+            column = getattr(self.options, option)
+            is_named = column != IngestOptions.model_fields[option].default
+            if is_named and column not in columns and (option, column) not in _warned:
+                _warned.add((option, column))
+                said = display_path(self.path), column, option
+                logger.warning("%s: there is no text in a column %r, which ingest.%s names", *said)
 
     def log(self) -> None:
         """Say what was left alone."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cppmill_core
@@ -55,6 +55,8 @@ def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document | pa
             detail = "a longer line than any document allows"
             yield lines.archive.filtered(lines.next_name(), Filtered.SIZE, num_bytes, detail=detail)
     lines.next_name()
+    if lines.is_settled:
+        archive.warn_of_missing(lines.seen)
     if stream.damage:
         raise stream.damage
 
@@ -67,6 +69,7 @@ class _Lines:
         archive: The file; from the first object on it says where the text is.
         number: How many lines have come.
         is_settled: Whether there was an object.
+        seen: Keys of path, project and licence that some line had.
         rivals: Keys that should have had the text, if the first object has others alone.
     """
 
@@ -74,6 +77,7 @@ class _Lines:
     number: int = 0
     is_settled: bool = False
     rivals: tuple[str, ...] = ()
+    seen: set[str] = field(default_factory=set)
 
     def next_name(self) -> str:
         """Count a line, and return its name."""
@@ -102,10 +106,18 @@ class _Lines:
         record = _record(line.removeprefix(_BOM) if self.number == 1 else line)
         if isinstance(record, dict) and not self.is_settled:
             self._settle(record)
+        if isinstance(record, dict):
+            self.seen.update(key for key in self._named().values() if isinstance(record.get(key), str | list))
         if isinstance(record, dict) and not record.keys().isdisjoint(self.rivals):
             found = self.archive.options.content_column
             record = f"the first object has text in {found!r} alone; name the text's with --content-column"
         return _document(self.archive, name, record, len(line))
+
+    def _named(self) -> dict[str, str]:
+        """Return the keys of what describes a document."""
+        options = self.archive.options
+        keys = {"path": options.path_column, "project": options.project_column, "license": options.license_column}
+        return {name: key for name, key in keys.items() if key}
 
     def _settle(self, first: dict[str, Any]) -> None:
         """Decide by the first object where the text is."""
@@ -141,6 +153,7 @@ class _Lines:
     def _columns(self, found: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Return what the native core read as a batch of UNDIGESTED; the first of its lines has the number `first`."""
         archive, rows = self.archive, found.num_rows
+        self.seen.update(key for name, key in self._named().items() if found.column(name).null_count < rows)
         names, drops = self._names(found, first)
         kept = pa.array(drops, pa.string()).is_null() if any(drops) else pa.repeat(True, rows)
         content: Any = found.column("content")

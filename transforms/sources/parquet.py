@@ -71,6 +71,8 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     if problem:
         yield archive.entry(*problem, num_bytes=archive.num_bytes)
         return
+    lists = {name for name in schema.names if name == archive.options.license_column}
+    archive.warn_of_missing(lists | {field.name for field in schema if _is_text(field.type)})
     encodings = [
         frozenset().union(*(chunk.encodings for place, chunk in group.items() if paths[place] == column))
         for group in chunks

@@ -256,3 +256,25 @@ def test_lines_of_nothing_end_as_rows_do(read: Any, monkeypatch: pytest.MonkeyPa
     assert found.rest[-1] == ("a.jsonl.gz", "expansion", 0)
     assert len(found.rest) == max(1_000, len(data)) + 1
     assert len(read("b.jsonl.gz", data, IngestOptions(max_rows_per_byte=1_000)).rest) == 5_000
+
+
+NAMING = {"path_column": "file", "project_column": "repo", "license_column": "terms"}
+
+
+@pytest.mark.parametrize(
+    ("named", "missing"),
+    [
+        ({}, ["file", "repo", "terms"]),
+        ({"file": None, "repo": 7, "terms": {}}, ["file", "repo", "terms"]),
+        ({"file": "a.cpp", "terms": ["MIT"]}, ["repo"]),
+        ({"file": "a.cpp", "repo": "boost", "terms": "MIT"}, []),
+    ],
+)
+def test_a_key_that_an_option_names_and_no_line_has_is_named(
+    named: dict[str, Any], missing: list[str], read: Any, caplog: pytest.LogCaptureFixture, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("transforms.sources.document._warned", set())
+    records = [{"content": "a"}] * 3_000
+    for _ in range(2):
+        read("a.jsonl", lines(*records, {"content": "b", **named}), IngestOptions(**NAMING))
+    assert [message.split("'")[1] for message in caplog.messages] == missing

@@ -285,3 +285,15 @@ def test_any_damage_ends_in_documents_and_reasons(read: Any, changes: list[tuple
         data[place] = value
     found = read("a.parquet", bytes(data))
     assert {reason for _, reason, _ in found.rest} <= set(REASONS[Column.DEAD]) | set(REASONS[Column.FILTERED])
+
+
+def test_a_column_that_an_option_names_and_that_is_not_there_is_named(
+    read: Any, caplog: pytest.LogCaptureFixture, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("transforms.sources.document._warned", set())
+    options = IngestOptions(path_column="file", project_column="repo", license_column="terms")
+    table = pa.table({"content": ["a"], "repo": [7], "terms": [["MIT"]]})
+    read("a.parquet", parquet(table), options)
+    assert [message.split("'")[1] for message in caplog.messages] == ["file", "repo"]
+    read("b.parquet", parquet(pa.table({"content": ["a"], "path": ["a.cpp"]})))
+    assert len(caplog.messages) == 2
