@@ -455,7 +455,7 @@ def check_source(source: str) -> None:
         if is_glob(source):
             system.exists(split_glob(path)[0].rstrip("/"))
         else:
-            _describe(system, path.rstrip("/"), source)
+            _describe(system, path if is_page(source) else path.rstrip("/"), source)
 
 
 def _describe(system: Any, path: str, source: str) -> dict[str, Any]:  # noqa: ANN401 - fsspec has no annotations

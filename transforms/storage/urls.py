@@ -181,7 +181,7 @@ def walk_folder(
     while folders:
         folder = folders.pop()
         try:
-            listed = system.ls(folder, detail=True)
+            listed = _list_page(system, folder) if of_web else system.ls(folder, detail=True)
         except FileNotFoundError:
             if folder == root:
                 raise
@@ -204,6 +204,14 @@ def walk_folder(
                 if of_web and (relative.count("/") >= _MOST_DEPTH or num_pages > _MOST_PAGES):
                     raise StoreError(f"{path}: {_ENDLESS}")
                 folders.append(path)
+
+
+def _list_page(system: Any, folder: str) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Return what the page of a folder has links to; its URL ends with a slash on most servers, on some it must not."""
+    try:
+        return list(system.ls(f"{folder}/", detail=True))
+    except FileNotFoundError:
+        return list(system.ls(folder, detail=True))
 
 
 def lists_at_once(system: Any) -> bool:  # noqa: ANN401

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,8 @@ class WebFileSystem(HTTPFileSystem):
             text = await response.text(errors="ignore") if kind in _HTML else ""
         found = sorted(set(_links_below(text, url)))
         if not found and url.endswith("/"):
-            found = await self._ls_real(url.rstrip("/"), detail=False)
+            with suppress(FileNotFoundError):
+                found = await self._ls_real(url.rstrip("/"), detail=False)
         described = [{"name": name, "size": None, "type": _type_of(name)} for name in found]
         return described if detail else found
 

@@ -675,6 +675,19 @@ def test_links_may_begin_with_a_dot_and_none_lead_out(run, folder, tmp_path):
         assert made(run, f"{place}/numpy", tmp_path / "web") == expected
 
 
+def test_a_folder_may_be_there_under_its_url_with_a_slash_alone(run, folder, tmp_path):
+    class Strict(Quiet):
+        def send_head(self):
+            if Path(self.translate_path(self.path)).is_dir() and not self.path.endswith("/"):
+                self.send_error(404)
+                return None
+            return super().send_head()
+
+    expected = made(run, folder, tmp_path / "local")
+    with served(Strict, folder.parent) as place:
+        assert made(run, f"{place}/numpy/", tmp_path / "web") == expected
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library, about how one signs in
 @pytest.mark.parametrize("user", ["", "me:5ecret@"])
 def test_links_are_what_html_says(run, tmp_path, user):
