@@ -196,7 +196,7 @@ class Export(ExportSource[ExportOptions]):
                 options=self.options.to_json(),
                 files=[output for receipt in receipts for output in receipt.outputs],
                 facts=facts or {},
-                receipts={receipt.path: out.digest(receipt.path) or "" for receipt in receipts},
+                receipts={receipt.path: out.describe(receipt.path).sha256 for receipt in receipts},
                 totals=totals,
                 code=code_versions(),
             )

@@ -188,7 +188,7 @@ def _publish_receipt(
     others = sorted(keep - outputs.keys())
     shards = {name for receipt in tokens for name in receipt.files}
     files = {name: outputs[name] for name in outputs.keys() - shards}
-    files |= {name: digest or "" for name, digest in zip(others, out.each(out.digest, others), strict=True)}
+    files |= {output.path: output.sha256 for output in out.each(out.describe, others)}
     made = {name for receipt in built for name in receipt.files}
     is_given = session.config.tokenizer is not None
     if is_given:  # every file of it but these has been compared with the given one

@@ -82,6 +82,8 @@ def naming_damage(where: str, advice: str = "restore it, or remove it and run ag
     """
     try:
         yield
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # Those of the operating system have a number, Arrow's own have none.
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):

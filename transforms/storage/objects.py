@@ -8,6 +8,7 @@ to a private file, or by ranges. The digest of each file is in the metadata of i
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -109,7 +110,7 @@ class ObjectStore:
             source = self._objects.system.open(self._path(name), "rb", cache_type="none")
             data = source.read() if source.size <= _SMALL_BYTES else None
         opened = pa.PythonFile(source, mode="r") if data is None else pa.BufferReader(data)
-        with source, opened as file, input_errors(self.where(name)):
+        with source, opened as file, _naming_missing(self.where(name)), input_errors(self.where(name)):
             yield file
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
@@ -302,8 +303,22 @@ class ObjectStore:
     def _path(self, name: str) -> str:
         return f"{self._prefix}/{name}" if name else self._prefix
 
-    def _errors(self, name: str) -> AbstractContextManager[None]:
-        return store_errors(self.where(name) if name else self._root)
+    @contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        where = self.where(name) if name else self._root
+        with _naming_missing(where), store_errors(where):
+            yield
+
+
+@contextmanager
+def _naming_missing(where: str) -> Iterator[None]:
+    """Give the error of a store for an object that it does not have the name of the object, as that of a folder has."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.filename is not None:
+            raise
+        raise FileNotFoundError(errno.ENOENT, "there is no such object", where) from error
 
 
 class _LeaseObject:

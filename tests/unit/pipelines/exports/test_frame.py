@@ -16,7 +16,7 @@ import pytest
 from configs.exports import ExportConfig, load_export_config
 from configs.tables import EXPORT_FLAGS
 from pipelines.console.progress import Reporters
-from pipelines.exports.frame import open_export
+from pipelines.exports.frame import Export, open_export
 from pipelines.stages import session
 from pipelines.stages.session import locked
 from pipelines.versions.verify import verify
@@ -118,6 +118,20 @@ def test_finished_parts_are_kept_and_missing_ones_are_made_again(config: Any) ->
     written = {name for name in after if after[name] != before[name]}
     assert {lost, MANIFEST} <= written < set(after)
     assert len([name for name in written if name.endswith(".txt")]) == 1
+
+
+def test_a_unit_receipt_that_goes_while_the_manifest_is_made_is_named_and_in_no_manifest(
+    config: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove_one(work: Export[Counting], stage: Stage, receipts: list[UnitReceipt], **facts: Any) -> dict[str, Any]:
+        (config.out / receipts[0].path).unlink()
+        return publish(work, stage, receipts, **facts)
+
+    publish = Export.publish
+    monkeypatch.setattr(Export, "publish", remove_one)
+    with pytest.raises(FileNotFoundError, match="units/sequences/_unit-"):
+        export(config)
+    assert not (config.out / MANIFEST).exists()
 
 
 def test_other_options_leave_nothing_of_the_old_ones(config: Any) -> None:

@@ -1,6 +1,7 @@
 """Publishing is atomic, digests are remembered only for unchanged files, and one run writes at a time."""
 
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +18,7 @@ import pytest
 from schemas.errors import IntegrityError, LockedError
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
+from transforms.storage.urls import OBJECTS
 
 
 def a_unit(key="a" * 64):
@@ -63,6 +66,34 @@ def test_a_missing_file_is_reported_by_each_way_to_read_it(out):
     for opened in (out.open_local, out.open_ranges):
         with pytest.raises(FileNotFoundError), opened("a"):
             pass
+
+
+class Gone(io.BytesIO):
+    """A large object of a store that answers only who opens it, with an error that does not name the object."""
+
+    size = 1 << 30
+
+    def read(self, *_):
+        raise FileNotFoundError("None")
+
+
+@pytest.fixture
+def gone(monkeypatch):
+    """A place whose objects are gone when they are read."""
+    system = SimpleNamespace(cat_file=Gone().read, open=lambda *_, **__: Gone())
+    monkeypatch.setitem(OBJECTS, "s3", lambda: SimpleNamespace(system=system, download=Gone().read))
+    return OutputFolder("s3://bucket/out")
+
+
+@pytest.mark.parametrize("way", ["read_bytes", "hash", "open_ranges"])
+def test_an_object_that_went_is_named_by_each_way_to_read_it(gone, way):
+    with pytest.raises(FileNotFoundError) as caught:
+        if way == "open_ranges":
+            with gone.open_ranges("tokens/a") as file:
+                file.read_at(8, 0)
+        else:
+            getattr(gone, way)("tokens/a")
+    assert caught.value.filename == "s3://bucket/out/tokens/a"
 
 
 def test_a_writer_that_fails_leaves_nothing(out):
