@@ -27,6 +27,9 @@ _OPTION = re.compile(
 """An option as messages name it, with its value: `--threads 0`, `--set scan.x=1`, `SOURCE a/b`, `ingest.sample = 2`."""
 
 
+_GONE_IN_TRACEBACK = re.compile(r"^FileNotFoundError: \[Errno \d+\] [^'\n]*: '([^'\n]+)'", re.M)
+"""A file that was gone, in the text of an error of a Beam worker."""
+
 _LONGEST_LINE = 4_000
 """How many characters of a line are printed; a message may hold what stands in a file, such as a name of a megabyte."""
 
@@ -127,7 +130,7 @@ def find_user_error(error: Exception) -> Failure | None:
     if core is not None and isinstance(error, core.CoreError):
         return Failure(name, strip_label(str(error)), _core_exit_code(name))
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        return Failure(name, f"{error.filename}: {_GONE}", ExitCode.FAILED_CHECK)
+        return _gone(error.filename)
     argument = _badly_encoded(error)
     if argument is not None:
         return Failure(ConfigError.__name__, f"{argument}: not UTF-8", ConfigError.exit_code)
@@ -152,6 +155,10 @@ def _refused(message: str) -> Failure:
     return Failure(ResourceError.__name__, message, ResourceError.exit_code)
 
 
+def _gone(name: str) -> Failure:
+    return Failure(FileNotFoundError.__name__, f"{name}: {_GONE}", ExitCode.FAILED_CHECK)
+
+
 def _core_exit_code(name: str) -> ExitCode:
     """Return the exit code of an error of the native core, caused by an argument or by a file."""
     return ExitCode.USAGE if name in ("InvalidInputError", "VocabularyError") else ExitCode.FAILED_CHECK
@@ -161,8 +168,10 @@ def _find_in_traceback(text: str) -> Failure | None:
     """Return the last error of ours at the end of a traceback."""
     found = list(_RAISED.finditer(text))
     if not found:
-        refusal = find_refusal(text)
-        return None if refusal is None else _refused(refusal)
+        refusal, gone = find_refusal(text), _GONE_IN_TRACEBACK.findall(text)
+        if refusal is None:
+            return _gone(gone[-1]) if gone else None
+        return _refused(refusal)
     module, name, message = found[-1].groups()
     kind = getattr(errors, name, CppmillError)
     code = kind.exit_code if module == "schemas.errors" else _core_exit_code(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
@@ -27,6 +28,7 @@ from pipelines.console.console import (
     log_to_console,
     open_reporter,
 )
+from pipelines.console.failures import find_user_error
 from pipelines.console.progress import Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.terminal import printable_output
@@ -248,6 +250,15 @@ def test_a_file_that_went_meanwhile_is_one_line(tmp_path: Path, capsys: pytest.C
         (tmp_path / "part-0.parquet").read_bytes()
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith(f"error: {tmp_path}/part-0.parquet: it is not there any more; run again")
+
+
+@pytest.mark.parametrize("text", ["{} [while running 'Fingerprint']", "Traceback\n{}\n\nTraceback\nRuntimeError"])
+def test_a_file_that_went_under_a_beam_worker_is_one_line_too(text: str) -> None:
+    gone = FileNotFoundError(errno.ENOENT, "there is no such object", "s3://b/out/.cache/fingerprints/a.parquet")
+    found = find_user_error(RuntimeError(text.format(f"FileNotFoundError: {gone}")))
+    assert found is not None
+    assert found == find_user_error(gone)
+    assert found.message.startswith(f"{gone.filename}: it is not there any more; run again")
 
 
 def test_an_interrupt_of_a_command_without_a_session_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
