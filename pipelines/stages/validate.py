@@ -27,6 +27,7 @@ from schemas.tables import PLATFORM_VOCAB_SIZE
 from schemas.units import (
     RUN_PREFIXES,
     TOKENIZER_STAGES,
+    OutputFile,
     Stage,
     Unit,
     UnitReceipt,
@@ -68,13 +69,26 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     made = (Stage.INGEST, Stage.TOKENIZE, *(TOKENIZER_STAGES if build_receipts(session) else ()))
     session.check_options(made)
     if tokens:
-        check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
+        _check_origin(session.out, tokens[0].outputs[0], settings)
     _check_rows(session.out, documents, tokens)
     units = plan_validate(tokens, settings)
     proofs = session.run_units(Stage.VALIDATE, units, validate_shards(session))
     _check_totals(session.out, tokens, proofs)
     _publish_receipt(session, documents, tokens, proofs)
     return proofs
+
+
+def _check_origin(out: OutputFolder, shard: OutputFile, settings: TokenizeSettings) -> None:
+    """Check that a token shard was made with the tokenizer.
+
+    Raises:
+        IntegrityError: If it was not, or if its footer says so because its bytes are not those of its receipt.
+    """
+    try:
+        check_origin(out, shard.path, open_tokenizer(settings))
+    except IntegrityError:
+        out.check_bytes({shard.path: shard.sha256})
+        raise
 
 
 def _check_rows(out: OutputFolder, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> None:

@@ -569,10 +569,10 @@ def test_a_shard_that_only_has_another_name_is_not_made_again_and_its_receipts_n
     assert list(verify(copied_run.out)) == []
 
 
-def rot(path):
-    """Flip a bit of a file, which keeps its time."""
+def rot(path, place=None):
+    """Flip a bit of a file, which keeps its time; in the middle, or in the byte at a place."""
     data, status = bytearray(path.read_bytes()), path.stat()
-    data[len(data) // 2] ^= 1
+    data[len(data) // 2 if place is None else place] ^= 1
     path.write_bytes(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
@@ -600,6 +600,19 @@ def test_a_bit_that_rots_is_found_before_anything_is_made_from_the_file(copied_r
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
     assert verify(str(copied_run.out)) == []
+
+
+def test_a_bit_that_rots_in_the_footers_of_token_shards_is_named_with_what_to_do(copied_run, cppmill):
+    before, paths = copied_run.tree(), sorted((copied_run.out / "tokens").glob("*.parquet"))
+    for path in paths:
+        rot(path, path.read_bytes().index(copied_run.receipt["tokenizer"]["digest"].encode()))
+    done = cppmill(*copied_run.command, check=False)
+    said = r"error: (.*/tokens/.*): its SHA-256 is \w+, its receipt says \w+; remove it and run again\n"
+    assert (done.returncode, bool(re.search(said, done.stderr))) == (1, True), done.stderr
+    for path in paths:
+        path.unlink()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "special_tokens_map.json", "tokenizer_config.json"])
