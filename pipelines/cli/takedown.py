@@ -82,7 +82,7 @@ def withdraw(
 
         asked = program.make_withdrawals(
             doc_ids=program.read_values(doc_ids) if doc_ids else (),
-            paths=program.read_values(paths) if paths else (),
+            paths=program.read_paths(paths) if paths else (),
             projects=args.names(projects),
             licenses=args.names(licenses),
         )

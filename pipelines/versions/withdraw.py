@@ -15,24 +15,67 @@ from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import read_regular, write_file
 from schemas.places import is_remote
+from schemas.printing import one_line
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals
 from transforms.records.affected import known_withdrawals, listed_doc_ids, record_affected, unmatched
 from transforms.records.versions import Versions
 from transforms.sources.document import display_path, is_utf8, raw_path
 
+_UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
+"""The byte-order marks of UTF-16, as bytes that are not UTF-8 are decoded."""
+
+_SHOWN_CHARACTERS = 200
+
 
 def read_values(file: str) -> list[str]:
-    """Return the lines of a file that are not empty, with line ends of any system; `-` is the standard input.
+    """Return the lines of a file that are not empty, with line ends of Unix or Windows; `-` is the standard input.
 
     Raises:
         ConfigError: If it cannot be read.
     """
+    return [line for _, line in _read_lines(file)]
+
+
+def read_paths(file: str) -> list[str]:
+    """Return the paths that a file lists, as `read_values` does.
+
+    Raises:
+        ConfigError: If it cannot be read, or no document can have the path of a line.
+    """
+    lines = list(_read_lines(file))
+    for number, path in lines:
+        advice = _advice(path)
+        if advice:
+            shown = one_line(path[:_SHOWN_CHARACTERS])
+            raise ConfigError(f"--paths: {file}:{number}: {shown}: no document has it; {advice}")
+    return [path for _, path in lines]
+
+
+def _read_lines(file: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file that are not empty, each with its number."""
     try:
-        text = sys.stdin.read() if file == "-" else read_regular(Path(file)).decode("utf-8", "surrogateescape")
+        data = sys.stdin.buffer.read() if file == "-" else read_regular(Path(file))
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
-    return [line for line in lines if line.strip()]
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    for number, line in enumerate(text.split("\n"), start=1):
+        value = line.removesuffix("\r")
+        if value.strip():
+            yield number, value
+
+
+def _advice(path: str) -> str:
+    """Return what to do about a path that no document can have, empty if one can.
+
+    An empty part is no such sign, except in front: keys of object stores have some.
+    """
+    if "\0" in path or path.startswith(_UTF16_MARKS):
+        return "save the list as UTF-8: this looks like UTF-16"
+    if "\r" in path:
+        return "end each line with a line feed, not with a carriage return"
+    if path.startswith("/") or not {".", ".."}.isdisjoint(path.split("/")):
+        return "give paths as in the column `path`, below a source"
+    return ""
 
 
 def make_withdrawals(
@@ -45,7 +88,7 @@ def make_withdrawals(
     """Return the list of what a user names.
 
     Raises:
-        ConfigError: If nothing is named, a doc_id is none, or no document can have a path.
+        ConfigError: If nothing is named, or a doc_id is none.
     """
     values: Mapping[str, Sequence[str]] = {
         # As `sha256sum` prints them: with a name behind, and a backslash in front if the name has one.
@@ -59,11 +102,6 @@ def make_withdrawals(
     for doc_id in values["doc_ids"]:
         if not HEX_DIGEST.fullmatch(doc_id.lower()):
             raise ConfigError(f"--doc-ids: {doc_id}: not a doc_id; it is the SHA-256 of the document's bytes")
-    for path in values["paths"]:
-        if path.startswith(("/", "./", "../")):
-            raise ConfigError(
-                f"--paths: {path}: no document has it; give paths as in the column `path`, below a source"
-            )
     return Withdrawals.of(values)
 
 

@@ -10,8 +10,9 @@ import pytest
 from cppmill_core.loader import Loader
 
 from pipelines.tokenizers.texts import read_texts
+from pipelines.versions.withdraw import read_paths
 from schemas.digests import sha256_json
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.options import IngestOptions
 from tests.prepared import SourcesAndStore
 from tests.signing import rewrite, seal
@@ -293,10 +294,48 @@ def test_paths_are_those_of_the_column_whatever_wrote_the_file(run, tmp_path, cp
         *("--withdrawn", tmp_path / "list.json"),
     )
     assert documents(tmp_path / "out").keys() == {"kept.cpp"}
-    for path in ("./a.cpp", "/a.cpp", "../a.cpp"):
-        (tmp_path / "paths.txt").write_text(f"{path}\n")
-        done = cppmill("withdraw", tmp_path / "list.json", "--paths", tmp_path / "paths.txt", check=False)
-        assert (done.returncode, f"--paths: {path}: no document has it" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"./a.cpp\n", "1: ./a.cpp: no document has it; give paths as in the column `path`"),
+        (b"a.cpp\n\n/a.cpp\n", "3: /a.cpp: no document has it; give paths"),
+        (b"../a.cpp", "1: ../a.cpp: no document has it; give paths"),
+        (b"a//b/\nd/../a.cpp\n", "2: d/../a.cpp: no document has it; give paths"),
+        (b"d/./a.cpp\n", "1: d/./a.cpp: no document has it; give paths"),
+        (b"d/.\n", "1: d/.: no document has it; give paths"),
+        (b"a.cpp\rb.cpp\r", r"1: a.cpp\rb.cpp: no document has it; end each line with a line feed"),
+        (
+            "a.cpp\nb.cpp\n".encode("utf-16"),
+            r"1: \udcff\udcfea\x00.\x00c\x00p\x00p\x00: no document has it; save",
+        ),
+        (
+            "a.cpp\n".encode("utf-16-be"),
+            r"1: \x00a\x00.\x00c\x00p\x00p\x00: no document has it; save the list",
+        ),
+        ("\u4e2d".encode("utf-16"), "no document has it; save the list as UTF-8"),
+    ],
+)
+def test_a_path_that_no_document_can_have_is_refused_with_its_line(data, said, tmp_path):
+    file = tmp_path / "paths.txt"
+    file.write_bytes(data)
+    with pytest.raises(ConfigError) as refused:
+        read_paths(str(file))
+    assert str(refused.value).startswith(f"--paths: {file}:") and said in str(refused.value)
+
+
+def test_a_refused_list_of_paths_changes_nothing(tmp_path, cppmill):
+    (tmp_path / "paths.txt").write_text("a.cpp\rb.cpp\r")
+    done = cppmill("withdraw", tmp_path / "list.json", "--paths", tmp_path / "paths.txt", check=False)
+    assert (done.returncode, f"--paths: {tmp_path}/paths.txt:1: a.cpp" in done.stderr) == (2, True)
+    assert not (tmp_path / "list.json").exists()
+
+
+def test_paths_that_documents_can_have_are_taken(tmp_path):
+    paths = ["*.cpp", "# a.cpp", "d/", "d//a.cpp", "d/.hidden", "d/..a", "a.cpp ", "s\udcff\udcfe"]
+    (tmp_path / "paths.txt").write_bytes("\n".join(paths).encode("utf-8", "surrogateescape"))
+    assert read_paths(str(tmp_path / "paths.txt")) == paths
 
 
 def test_a_damaged_receipt_of_the_version_before_is_named_with_what_helps(store, tmp_path, cppmill):
