@@ -42,14 +42,19 @@ _NO_HOST = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_IPV4 = re.compile(rb"[0-9](?<![0-9A-Za-z_.\-\\][0-9])[0-9]{0,2}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_]|\.[0-9\"']|-[0-9])")
-_IPV6 = re.compile(
-    rb"[23](?<![0-9A-Za-z_:.][23])[0-9A-Fa-f]{3}:(?:[0-9A-Fa-f]{0,4}:){1,6}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z_:]|\.[0-9])"
+_IPV4 = re.compile(
+    rb"[0-9](?:(?<![0-9A-Za-z_.\-\\][0-9])|(?<=\\[nrt][0-9]))[0-9]{0,2}(?:\.[0-9]{1,3}){3}"
+    rb"(?![0-9A-Za-z_]|\.[0-9\"']|-[0-9])"
 )
-"""What is before an address is looked at behind its first digit: a search for a digit is fast."""
+_IPV6 = re.compile(
+    rb"[23](?:(?<![0-9A-Za-z_:.][23])|(?<=\\[nrt][23]))[0-9A-Fa-f]{3}:(?:[0-9A-Fa-f]{0,4}:){1,6}[0-9A-Fa-f]{0,4}"
+    rb"(?![0-9A-Za-z_:]|\.[0-9])"
+)
+"""What is before an address is looked at behind its first digit: a search for a digit is fast. The letter of an escape
+may be there: those that texts have, as `\\v9` and `\\b9` are rather folders of a version and a build."""
 
 _IPV4_BEFORE = re.compile(
-    rb"""(?:["'=@]|//|(?:ip|ipv4|ip4|inet|addr(?:ess)?(?:es)?|host|server|dns|gateway|peer|proxy|ping|via|src|dst)"""
+    rb"""(?:["'=@]|//|\\[nrt]|(?:ip|ipv4|ip4|inet|addr(?:ess)?(?:es)?|host|server|dns|gateway|peer|proxy|ping|via|src|dst)"""
     rb"\W{0,4}|(?:stun|turn|sip|udp|tcp|ipv4):|(?:udp|tcp)[ \t]+[0-9]+[ \t]+)\Z",
     re.IGNORECASE,
 )
@@ -115,8 +120,12 @@ def _written(content: bytes, at: re.Match[bytes]) -> Span | None:
 def _start(content: bytes, name: re.Match[bytes]) -> int:
     r"""Return where a name begins: behind the letter of an escape, as in `"\njane@acme.org"`."""
     before = content[max(0, name.start() - _CONTEXT_BYTES) : name.start()]
-    backslashes = len(before) - len(before.rstrip(b"\\"))
-    return name.start() + bool(backslashes % 2 and _ESCAPED.match(name[0]))
+    return name.start() + bool(_backslashes(before) % 2 and _ESCAPED.match(name[0]))
+
+
+def _backslashes(before: bytes) -> int:
+    """Return how many backslashes a text ends with."""
+    return len(before) - len(before.rstrip(b"\\"))
 
 
 def _in_words(content: bytes, at: re.Match[bytes]) -> Span | None:
@@ -148,8 +157,14 @@ def find_ips(content: bytes) -> Iterator[Span]:
         if _is_public(found[0]) and _is_address(content, *found.span()):
             yield found.span()
     for found in _IPV6.finditer(content):
-        if _is_public(found[0]):
+        if _is_public(found[0]) and not _is_in_word(content, found.start()):
             yield found.span()
+
+
+def _is_in_word(content: bytes, start: int) -> bool:
+    r"""Return whether a letter before an IP address is none of an escape, as in `"\\n8.8.8.8"`."""
+    before = content[max(0, start - _CONTEXT_BYTES) : start - 1]
+    return content[start - 1 : start].isalpha() and _backslashes(before) % 2 == 0
 
 
 def _is_public(text: bytes) -> bool:
@@ -163,6 +178,6 @@ def _is_public(text: bytes) -> bool:
 def _is_address(content: bytes, start: int, end: int) -> bool:
     """Return whether numbers with three dots are written as an address, by what is around them."""
     before = content[max(0, start - _CONTEXT_BYTES) : start]
-    if _NO_IPV4.search(before) or _OBJECT_IDENTIFIER.match(content, start):
+    if _is_in_word(content, start) or _NO_IPV4.search(before) or _OBJECT_IDENTIFIER.match(content, start):
         return False
     return bool(_IPV4_BEFORE.search(before) or _IPV4_AFTER.match(content, end))

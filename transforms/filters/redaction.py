@@ -21,7 +21,7 @@ from transforms.filters.addresses import Span, find_emails, find_ips
 from transforms.filters.secrets import KEY_TEXT, SecretDetectors
 from transforms.sources.batches import is_equal, replace_contents
 
-REDACTION = "4"
+REDACTION = "5"
 """The version of what is found and of what it is replaced by; what was redacted by another one is read again."""
 
 WORDS: dict[Redacted, bytes] = {"email": b"REDACTED_EMAIL", "ip": b"REDACTED_IP", "secret": b"REDACTED_SECRET"}
