@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from schemas.declarations import ARGUMENTS, BEAM_OPTIONS, EXECUTION, Option
 from schemas.errors import ConfigError
+from schemas.options import MAX_JSON_INTEGER
 
 EngineName = Literal["local", "flink", "spark", "prism", "dataflow"]
 
@@ -112,7 +113,7 @@ class RunExecutionOptions(ExecutionOptions):
     URL (gs://…, s3://…).
     """
 
-    memory_bytes: Annotated[int, Field(ge=1 << 20), EXECUTION] = 2 << 30
+    memory_bytes: Annotated[int, Field(ge=1 << 20, le=MAX_JSON_INTEGER), EXECUTION] = 2 << 30
     """Memory per process for the tables of a scan; what does not fit goes to temporary files."""
 
     rehash: Annotated[bool, Option(heading=EXECUTION.heading, flag="--rehash")] = False

@@ -13,7 +13,7 @@ from pipelines.cli import arguments as args
 from pipelines.cli.groups import Group
 from pipelines.cli.options import as_typed, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
-from schemas.options import HfTemplate
+from schemas.options import MAX_JSON_INTEGER, HfTemplate
 
 commands = typer.Typer()
 
@@ -141,7 +141,13 @@ Share = Annotated[
 
 ThreadNumber = Annotated[
     int | None,
-    typer.Option("--threads", metavar="N", min=1, help="Threads for encoding.  [default: the CPUs it may use]"),
+    typer.Option(
+        "--threads",
+        metavar="N",
+        min=1,
+        max=MAX_JSON_INTEGER,
+        help="Threads for encoding.  [default: the CPUs it may use]",
+    ),
 ]
 
 

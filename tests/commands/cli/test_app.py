@@ -165,6 +165,13 @@ def test_problems_are_reported_before_anything_starts(install: Install) -> None:
     ]
 
 
+@pytest.mark.parametrize("command", ["compare", "cursors", "trial"])
+def test_more_threads_than_a_number_of_64_bits_says_are_refused(command: str) -> None:
+    result = call(command, "none", "--on", "none", "--threads", "99999999999999999999")
+    assert result.exit_code == 2
+    assert "Invalid value for '--threads'" in result.stderr
+
+
 def test_an_unknown_flag_is_reported_with_the_nearest_one() -> None:
     result = call("run", "--thread", "2")
     assert result.exit_code == 2

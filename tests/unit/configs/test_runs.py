@@ -205,7 +205,10 @@ FILE_PROBLEMS = [
     ('[run]\nthreads = "2"', 'run.threads = "2": not allowed; it takes a whole number from 1 to 1,024'),
     ("[run]\nthreads = 2.0", "run.threads = 2.0: not allowed; it takes a whole number from 1 to 1,024"),
     ("[run]\nthreads = true", "run.threads = true: not allowed; it takes a whole number from 1 to 1,024"),
-    ("[run]\nmemory_bytes = 5", "run.memory_bytes = 5: not allowed; it takes a whole number, 1,048,576 or more"),
+    (
+        "[run]\nmemory_bytes = 5",
+        "run.memory_bytes = 5: not allowed; it takes a whole number from 1,048,576 to 9,007,199,254,740,991",
+    ),
     ("[run]\nthreads = 0", "run.threads = 0: not allowed; it takes a whole number from 1 to 1,024"),
     (
         '[run]\nengine = "flonk"',
@@ -284,6 +287,12 @@ FLAG_PROBLEMS = [
         "near_duplicate_similarity",
         "80",
         "--near-duplicate-similarity 80: not allowed; it takes a number from 0.5 to 1",
+    ),
+    (
+        "memory_bytes",
+        "99999999999999999999",
+        "--memory-bytes 99999999999999999999: not allowed; it takes a whole number from 1,048,576 to "
+        "9,007,199,254,740,991",
     ),
     ("limit", "many", "--limit many: not allowed; it takes a whole number from 1 to 9,007,199,254,740,991"),
     ("max_dead_fraction", "inf", "--max-dead-fraction Infinity: not allowed; it takes a number from 0 to 1"),
