@@ -42,7 +42,11 @@ _TABLE_VERSION = 3
 _ARCHIVE_VERSION = 2
 """The same for archives: since the first version no times of GNU tar are in names, nor places beyond a zip file."""
 
+_TEXT_VERSION = 2
+"""The same for text that is cut: since the first version wide text is not taken for one document."""
+
 _VERSIONS = {
+    Kind.TEXT: _TEXT_VERSION,
     **dict.fromkeys((Kind.PARQUET, Kind.JSONL), _TABLE_VERSION),
     **dict.fromkeys((Kind.TAR, Kind.ZIP), _ARCHIVE_VERSION),
 }

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemas.reasons import Filtered
+from schemas.reasons import Dead, Filtered
 from transforms.sources.decoders import PIECE_BYTES
-from transforms.sources.document import Archive, Document
+from transforms.sources.document import Archive, DamageError, Document
 from transforms.sources.streams import MemberStream
+from transforms.sources.wide_text import MARKS
 
 
 def iter_text(archive: Archive, stream: MemberStream) -> Iterator[Document]:
@@ -20,11 +21,13 @@ def iter_text(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     Of a document that is too large nothing is held; it is `filtered[size]`.
 
     Raises:
-        DamageError: At its end, for damage that cut no document.
+        DamageError: At its end, for damage that cut no document; at its beginning, for wide text that should be cut.
     """
     separator = (archive.options.document_separator or "").encode()
     for number, (content, num_bytes, is_last) in enumerate(_pieces(stream, separator, archive), start=1):
         archive.count_row()
+        if number == 1 and archive.options.convert_wide_text and (content or b"").startswith(MARKS):
+            raise DamageError(Dead.UNSUPPORTED, "UTF-16 or UTF-32, which is not searched for the separator; use UTF-8")
         member = f"document-{number}"
         drop = archive.drops(member, has_extension=False)
         if is_last and stream.damage:

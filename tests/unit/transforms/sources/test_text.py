@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.options import IngestOptions
-from transforms.sources.document import Archive
+from transforms.sources.document import Archive, DamageError
 from transforms.sources.streams import MemberStream
 from transforms.sources.text import iter_text
 
@@ -51,3 +51,11 @@ def test_of_a_document_that_is_too_large_only_the_size_is_known() -> None:
         ("a.txt/document-2", None, len(long), "size"),
         ("a.txt/document-3", b"z", 1, ""),
     ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-be", "utf-32-be"])
+def test_wide_text_is_not_cut_and_so_is_no_document(encoding: str) -> None:
+    data = f"\ufeffone{SEPARATOR}two".encode(encoding)
+    with pytest.raises(DamageError, match="unsupported: UTF-16 or UTF-32"):
+        read(data, convert_wide_text=True)
+    assert len(read(data)) == 1
