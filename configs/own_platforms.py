@@ -57,6 +57,12 @@ _FORMS = {
 }
 """The form of each kind of evidence; that of sequences is known to the native core."""
 
+_MATCHLESS = {
+    "includes": (re.compile(r"\\"), r"a \ in a document's header name is read as /; write / here"),
+    "paths": (re.compile(r"^\..*\."), "an extension begins with the last dot of a name; give it from there on"),
+}
+"""Entries of a form that is allowed, of which no document has what they look for, and why."""
+
 Tables = Mapping[str, Any]
 Categories = Mapping[str, Mapping[str, int]]
 
@@ -82,6 +88,8 @@ def add_platforms(data: bytes, *, where: str) -> Platforms:
     ids = _add_ids(tables, known["categories"], where)
     size = max(known["size"], *(number + 1 for labels in ids.values() for number in labels.values()))
     rules = rfc8785.dumps(_add_rules(tables, ids, where)).decode()
+    if not has_own_platforms(data):  # a run that an earlier version made may have such rules
+        _check_matches(tables, where)
     vocab = rfc8785.dumps({**known, "size": size, "categories": ids, OWN: tables})
     return Platforms(vocab=vocab, size=size, own_rules=rules)
 
@@ -213,7 +221,7 @@ def _add_rules(tables: Tables, ids: Categories, where: str) -> dict[str, Any]:
 
 
 def _check_forms(place: str, category: str, label: str, evidence: Mapping[str, list[str]]) -> None:
-    """Check that every entry can match something; the native core knows what sequences of tokens there are."""
+    """Check the form of every entry; the native core knows what sequences of tokens there are."""
     for kind, entries in evidence.items():
         form, words = _FORMS.get(kind, (_ANY, ""))
         for entry in entries:
@@ -224,6 +232,14 @@ def _check_forms(place: str, category: str, label: str, evidence: Mapping[str, l
                 cppmill_core.PlatformDetector(json.dumps({"max_ids": 1, "labels": [rule]}))
             except cppmill_core.InvalidInputError as error:
                 raise ConfigError(f"{place} {kind}: {error}") from error
+
+
+def _check_matches(tables: Tables, where: str) -> None:
+    """Check that there can be a document that matches each entry of the file, whose form is checked."""
+    for category, label, table in _labels(tables):
+        for kind, (matchless, reason) in _MATCHLESS.items():
+            for entry in filter(matchless.search, table.get(kind, ())):
+                raise ConfigError(f"{where}: [{category}.{label}] {kind}: {show(entry)} can match nothing: {reason}")
 
 
 def _extend(rule: dict[str, Any], evidence: Mapping[str, list[str]], place: str) -> None:

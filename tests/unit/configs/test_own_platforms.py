@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import cppmill_core
+import pyarrow as pa
 import pytest
 from cppmill_core.platforms import PLATFORM_VOCAB
 
@@ -127,6 +128,43 @@ def test_the_vocabulary_can_be_given_in_place_of_the_file() -> None:
 def test_a_file_that_cannot_be_used_is_refused_with_its_key_and_what_to_do(text: str, said: str) -> None:
     assert said in add(text)
     assert add(text).startswith("mine.toml: ")
+
+
+def matches(kind: str, entry: str) -> bool:
+    """Return whether an entry matches a document that has it wherever it could count."""
+    label = {"id": 1, "category": "os", "label": "zenos", kind: [entry]}
+    detector = cppmill_core.PlatformDetector(json.dumps({"max_ids": 1, "labels": [label]}))
+    header = entry.strip("<>*")
+    content = f'#include "{header}"\n#include <{header}>\n'.encode()
+    documents = pa.record_batch(
+        {"path": [f"src/{entry}/a.cpp", f"src/a{entry}"], "content": pa.array([content] * 2, pa.binary())}
+    )
+    return any(detector.detect(documents, threads=1).column("platform_ids").to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [
+        *[("includes", entry) for entry in (r"npu9\q.h", r"<npu9\q.h>", r"npu9\*", r"<npu9\*")],
+        *[("paths", entry) for entry in (".tar.gz", "..", ".a.")],
+    ],
+)
+def test_an_entry_that_can_match_nothing_is_refused_but_in_the_vocabulary_of_a_run(kind: str, entry: str) -> None:
+    assert not matches(kind, entry)
+    said = add(f"[os.zenos]\nid = 113\n{kind} = ['{entry}']")
+    assert said.startswith(f"mine.toml: [os.zenos] {kind}: {json.dumps(entry)} can match nothing: ")
+    tables = {"os": {"zenos": {"id": 113, kind: [entry]}}}
+    vocab = add_platforms(json.dumps({"own": tables}).encode(), where="platform_vocab.json").vocab
+    assert recorded_platforms(vocab, where="out").vocab == vocab
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [("includes", "npu9/q.h"), ("includes", "<../q.h>"), ("paths", "."), ("paths", "v1.2"), ("paths", "a..")],
+)
+def test_an_entry_that_is_like_one_of_these_and_can_match_is_not_refused(kind: str, entry: str) -> None:
+    assert matches(kind, entry)
+    assert add(f"[os.zenos]\nid = 113\n{kind} = ['{entry}']") == ""
 
 
 def test_a_file_that_can_be_used_is_not_refused() -> None:
