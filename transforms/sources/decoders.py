@@ -28,9 +28,16 @@ PIECE_BYTES = 1 << 18
 _INPUT_BYTES = 1 << 16
 _CAREFUL_INPUT_BYTES = 1 << 10
 _MAX_XZ_MEMORY_BYTES = 1 << 28
+_MAX_ZSTD_WINDOW_BYTES = 1 << 27  # what its decompressor allows if nothing else is asked for
 
 DECODER_ERRORS = (zlib.error, lzma.LZMAError, ZstdError, OSError, EOFError, ValueError)
-"""What decoders raise for damaged data."""
+"""What decoders raise for damaged data, and for whole data that need too much memory."""
+
+_TOO_LARGE = (
+    (lzma.LZMAError, "Memory usage limit exceeded", _MAX_XZ_MEMORY_BYTES),
+    (ZstdError, "requires too much memory", _MAX_ZSTD_WINDOW_BYTES),
+)
+"""What decoders raise for these, and the memory that there is."""
 
 
 class _Decoder(Protocol):
@@ -86,7 +93,7 @@ def decompressed(open_raw: Callable[[], BinaryIO], codec: str) -> Iterator[bytes
         codec: gz, xz, zst or bz2.
 
     Raises:
-        DamageError: Where the data are cut or damaged, or the file cannot be read.
+        DamageError: Where the data are cut or damaged or need too much memory, or the file cannot be read.
     """
     done = place = 0
     with open_raw() as raw:
@@ -105,8 +112,18 @@ def decompressed(open_raw: Callable[[], BinaryIO], codec: str) -> Iterator[bytes
                     yield piece
         except DECODER_ERRORS as error:
             failure = error
+    if excess := describe_excess(failure):
+        raise DamageError(Dead.UNSUPPORTED, f"the {codec} stream {excess}") from failure
     reason = Dead.CORRUPT if place else Dead.NOT_AN_ARCHIVE
     raise DamageError(reason, f"the {codec} stream is damaged ({type(failure).__name__})") from failure
+
+
+def describe_excess(error: Exception) -> str:
+    """Return how much memory data need that a decoder refused for it, empty if it refused them for damage."""
+    for kind, words, max_bytes in _TOO_LARGE:
+        if isinstance(error, kind) and words in str(error):
+            return f"needs more than {max_bytes >> 20} MiB of memory to decompress"
+    return ""
 
 
 def _decode(raw: BinaryIO, codec: str, *, careful_from: int | None = None) -> Iterator[bytes]:

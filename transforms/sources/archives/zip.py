@@ -18,7 +18,7 @@ from functools import partial
 from typing import BinaryIO, cast
 
 from schemas.reasons import Dead, Filtered
-from transforms.sources.decoders import DECODER_ERRORS, PIECE_BYTES
+from transforms.sources.decoders import DECODER_ERRORS, PIECE_BYTES, describe_excess
 from transforms.sources.document import Archive, DamageError, Document, link_target
 
 if sys.version_info >= (3, 14):
@@ -255,7 +255,8 @@ def _read(archive: Archive, data: zipfile.ZipExtFile, info: zipfile.ZipInfo, nam
     except EOFError:
         problem = Dead.TRUNCATED, "the data end early"
     except _MEMBER_ERRORS as error:
-        problem = Dead.CORRUPT, f"damaged data ({type(error).__name__})"
+        excess = describe_excess(error)
+        problem = (Dead.UNSUPPORTED, excess) if excess else (Dead.CORRUPT, f"damaged data ({type(error).__name__})")
     if not problem and num_bytes != info.file_size:
         problem = Dead.CORRUPT, f"{num_bytes} bytes and not {info.file_size} as its header claims"
     if not problem and crc != info.CRC:

@@ -106,6 +106,30 @@ def test_bytes_decoded_in_the_step_of_an_error_are_delivered() -> None:
     assert source.damage.reason == Dead.CORRUPT
 
 
+def with_dictionary_of_512_mib(data: bytes) -> bytes:
+    """The same xz stream, whose first block says that it has a larger dictionary."""
+    end = 12 + 4 * data[12]
+    header = data[12:16] + b"\x22" + data[17:end]
+    return data[:12] + header + zlib.crc32(header).to_bytes(4, "little") + data[end + 4 :]
+
+
+LARGE = {
+    "xz": (with_dictionary_of_512_mib(COMPRESS["xz"](b"int a;\n")), 256),
+    "zst": (b"\x28\xb5\x2f\xfd\x00\xa8" + (7 << 3 | 1).to_bytes(3, "little") + b"int a;\n", 128),  # a window of 2 GiB
+}
+
+
+@pytest.mark.parametrize("codec", LARGE)
+@pytest.mark.parametrize("before", [b"", TEXT])
+def test_a_stream_that_needs_too_much_memory_is_unsupported_and_not_damaged(codec: str, before: bytes) -> None:
+    large, limit = LARGE[codec]
+    source = stream((COMPRESS[codec](before) if before else b"") + large, codec)
+    assert drain(source) == before
+    assert source.damage is not None
+    said = f"the {codec} stream needs more than {limit} MiB of memory to decompress"
+    assert (source.damage.reason, source.damage.detail) == (Dead.UNSUPPORTED, said)
+
+
 @pytest.mark.fuzz
 @given(st.binary(max_size=200), compressed)
 def test_any_bytes_end(data: bytes, codec: str) -> None:

@@ -113,6 +113,15 @@ def test_a_claim_beyond_what_deflate_can_do_is_not_believed(archives: Any, read:
     assert all(num_bytes < 20_000 for _, _, num_bytes in read("a.zip", bytes(data)).rest)
 
 
+def test_a_member_that_needs_too_much_memory_is_unsupported(archives: Any, read: Any) -> None:
+    window_of_2_gib = b"\x28\xb5\x2f\xfd\x00\xa8" + (7 << 3 | 1).to_bytes(3, "little") + b"int a;\n"
+    data = bytearray(archives.zip([("a.cpp", window_of_2_gib), ("b.cpp", b"int b;")], zipfile.ZIP_STORED))
+    struct.pack_into("<H", data, data.find(b"PK\x01\x02") + 10, 93)
+    found = read("a.zip", bytes(data))
+    assert found.rest == [("a.zip/a.cpp", "unsupported", 0)]
+    assert found.whole == {"b.cpp": b"int b;"}
+
+
 def test_encrypted_and_unknown_members_are_counted_with_their_size(archives: Any, read: Any) -> None:
     data = bytearray(archives.zip([("a.cpp", b"12345"), ("b.cpp", b"1234567"), ("c.cpp", b"1")], zipfile.ZIP_STORED))
     first = data.find(b"PK\x01\x02")
