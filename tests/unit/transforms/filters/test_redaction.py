@@ -188,6 +188,19 @@ def test_redacted_documents_say_what_they_were_and_how_much_was_replaced(
     }
 
 
+def test_the_size_limit_applies_to_the_bytes_that_are_read_and_to_the_text_afterwards(
+    tmp_path: Path, out: OutputFolder, run_ingest: Callable[..., Any]
+) -> None:
+    corpus = tmp_path / "p"
+    corpus.mkdir()
+    (corpus / "wide.h").write_bytes("int wide;\n".encode("utf-16"))
+    (corpus / "longer.h").write_bytes(b"// a@b.de d@e.fr\n")
+    (corpus / "shorter.h").write_bytes(b"// somebody.else@acme.org\n")
+    options = IngestOptions(redact=("email",), convert_wide_text=True, max_document_bytes=20)
+    result = run_ingest([corpus], out, options)
+    assert result.rejects == [(f"{name}.h", "filtered", "size") for name in ("longer", "shorter", "wide")]
+
+
 def test_what_replaces_is_in_keys_and_what_is_off_is_not(
     tmp_path: Path, out: OutputFolder, run_first_pass: Callable[..., Any]
 ) -> None:
