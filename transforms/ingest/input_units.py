@@ -36,28 +36,12 @@ from transforms.units.chunking import cut
 READER_VERSION = 1
 """To be raised when readers or filters come to another verdict on the same bytes: all is then read again."""
 
-_TABLE_VERSION = 4
-"""The same for tables: since the first version they find the column of the text, since the second not by one row, and
-since the third what needs too much memory is not called damaged.
+_VERSIONS = {Kind.PARQUET: 3, Kind.JSONL: 3, Kind.TAR: 2, Kind.ZIP: 2, Kind.TEXT: 2}
+"""The same for one kind of inputs: since the second version of tables the text's column is found, since the third not
+by one row. Since the second of archives no times of GNU tar are in names, nor places beyond a zip file. Since the
+second of texts, wide text is not taken for one document. Since the last of each, what needs too much memory to
+decompress is not called damaged.
 """
-
-_ARCHIVE_VERSION = 3
-"""The same for archives: since the first version no times of GNU tar are in names, nor places beyond a zip file; since
-the second what needs too much memory is not called damaged.
-"""
-
-_TEXT_VERSION = 2
-"""The same for files of texts: since the first version what needs too much memory is not called damaged."""
-
-_TEXT_VERSION = 2
-"""The same for text that is cut: since the first version wide text is not taken for one document."""
-
-_VERSIONS = {
-    Kind.TEXT: _TEXT_VERSION,
-    **dict.fromkeys((Kind.PARQUET, Kind.JSONL), _TABLE_VERSION),
-    **dict.fromkeys((Kind.TAR, Kind.ZIP), _ARCHIVE_VERSION),
-    Kind.TEXT: _TEXT_VERSION,
-}
 
 _NOT_READ_BY = (
     *("unit_bytes", "max_input_seconds", "drop_duplicates", "detect_platforms", "decontaminate", "readers"),
