@@ -268,7 +268,7 @@ class OutputFolder:
             return True
         try:
             return all(self.num_rows(output.path) == output.rows for output in receipt.outputs)
-        except IntegrityError:
+        except (FileNotFoundError, IntegrityError):
             return False
 
     def num_rows(self, name: str) -> int:

@@ -119,6 +119,26 @@ def test_a_receipt_counts_only_while_its_outputs_are_intact(out):
     assert out.find_receipt(a_unit()) is None
 
 
+def test_a_receipt_of_counts_that_go_while_they_are_looked_at_does_not_count(out, monkeypatch):
+    unit = Unit(stage=Stage.SCAN, key="a" * 64, num_bytes=3, label="unit", payload={})
+    counts = out.publish(f"counts/parts/words-{unit.key}.parquet", write_table)
+    out.publish_receipt(
+        UnitReceipt(stage=unit.stage, key=unit.key, outputs=(counts,), totals={}, inputs={"documents/a": "b" * 64})
+    )
+    assert out.find_receipt(unit) is not None
+
+    def open_ranges(name):
+        raise FileNotFoundError(2, "No such file", name)
+
+    monkeypatch.setattr(out.store, "open_ranges", open_ranges)
+    assert out.find_receipt(unit) is None
+
+
+def write_table(path):
+    pq.write_table(pa.table({"count": [1]}), path)
+    return 1
+
+
 def test_a_unit_whose_files_are_damaged_publishes_them_again_once_withdrawn(out):
     unit = replace(a_unit(), stage=Stage.TOKENIZE)
     name = f"tokens/part-{unit.key}.parquet"
