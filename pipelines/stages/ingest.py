@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 
 import cppmill_core
 import pyarrow.compute as pc
@@ -22,9 +24,16 @@ from schemas.errors import BadInputError, ConfigError
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.printing import one_line
+from schemas.reasons import Filtered
 from schemas.units import REJECTS_PREFIX, Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
-from transforms.filters.withdrawals import Withdrawals, keep_withdrawals, published_withdrawals, read_withdrawals
+from transforms.filters.withdrawals import (
+    Withdrawals,
+    describe_counts,
+    keep_withdrawals,
+    published_withdrawals,
+    read_withdrawals,
+)
 from transforms.ingest.dedup.candidates import duplicate_partitions
 from transforms.ingest.dedup.clusters import (
     ClusterSettings,
@@ -41,6 +50,8 @@ from transforms.ingest.first_pass import FirstPassSettings, fingerprint_inputs
 from transforms.ingest.input_units import UNMARKED, plan_inputs
 from transforms.ingest.plan import FirstPass, add_digests, find_first_pass, look_up_choices, plan_ingest, prune_cache
 from transforms.ingest.second_pass import WriteSettings, write_units
+from transforms.ingest.withdrawn_rows import unmatched_entries
+from transforms.records.versions import store_of
 from transforms.sources.listing import list_inputs
 from transforms.units.flow import Flow
 
@@ -79,6 +90,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     found = run_first_pass(session, lists)
     units = plan_documents(session, found)
     receipts = session.run_units(Stage.INGEST, units, second_pass(session), platforms=session.platforms.digest)
+    _note_unmatched(session, lists, units, receipts)
     remember_benchmark(lists.benchmark, session.out)
     keep_withdrawals(lists.withdrawals, session.out)
     publish_platforms(session.platforms, session.out)
@@ -90,6 +102,18 @@ def ingest(session: Session) -> list[UnitReceipt]:
     check_dead(session, receipts)
     check_kept(session, receipts)
     return receipts
+
+
+def _note_unmatched(session: Session, lists: Lists, units: Sequence[Unit], receipts: Sequence[UnitReceipt]) -> None:
+    """Say how many entries of a list of withdrawn documents are of no document; a store keeps those of earlier ones."""
+    if lists.withdrawals is None or store_of(str(session.out.root)) is not None:
+        return
+    has_some = [Filtered.WITHDRAWN in receipt.ledger["documents"]["filtered"] for receipt in receipts]
+    names = (unit.payload["fingerprints"] for unit in compress(units, has_some))
+    left = unmatched_entries(names, session.out, lists.withdrawals)
+    if any(left.counts.values()):
+        place, counts = session.config.options.ingest.withdrawn, describe_counts(left)
+        session.reporter.note(f"{place}: no document that would be kept has these of its entries: {counts}")
 
 
 def second_pass(session: Session) -> Flow:

@@ -16,7 +16,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.files import read_regular, write_file
 from schemas.places import is_remote
 from schemas.printing import one_line
-from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals
+from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, describe_counts, read_withdrawals
 from transforms.records.affected import known_withdrawals, listed_doc_ids, record_affected, unmatched
 from transforms.records.versions import Versions
 from transforms.sources.document import display_path, is_utf8, raw_path
@@ -168,9 +168,3 @@ def _naming_mend(store: str) -> Iterator[None]:
         raise IntegrityError(
             f"{error}; `cppmill retokenize SOURCE --store {store}` makes a whole version, then withdraw again"
         ) from error
-
-
-def describe_counts(withdrawals: Withdrawals) -> str:
-    """Return how much a list has."""
-    counts = withdrawals.counts
-    return ", ".join(f"{number:,} {kind}" for kind, number in counts.items() if number) or "nothing"

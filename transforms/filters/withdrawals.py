@@ -162,6 +162,17 @@ class Withdrawals:
         return bool(listed) and not listed.isdisjoint(entry(kind, name) for name in names)
 
 
+def describe_counts(withdrawals: Withdrawals) -> str:
+    """Return how much a list has.
+
+    Example:
+        >>> describe_counts(Withdrawals.of({"paths": ["a.h", "b/"], "projects": ["zlib"]}))
+        '2 paths, 1 projects'
+    """
+    counts = withdrawals.counts
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.items() if number) or "nothing"
+
+
 def _values(documents: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Sequence[str]]]:
     """Yield the values that a document can be withdrawn by, by kind."""
     columns: list[list[Any]] = [documents.column(name).to_pylist() for name in COLUMNS]

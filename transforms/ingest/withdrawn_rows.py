@@ -6,7 +6,7 @@ with no withdrawn document has the same digest as before, so nothing that follow
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -81,6 +81,26 @@ def fingerprint_marked(
     if finds_near_duplicates(options):
         _publish_signatures(unit, unmarked, out, options)
     return name
+
+
+def unmatched_entries(names: Iterable[str], out: OutputFolder, withdrawals: Withdrawals) -> Withdrawals:
+    """Return the entries of a list that no withdrawn document has.
+
+    Args:
+        names: The fingerprints with withdrawn documents, relative to OUT.
+        out: The output folder.
+        withdrawals: The list.
+    """
+    for name in names:
+        with out.open_local(name) as path:
+            batches = list(map(_withdrawn, read_fingerprints(path)))
+        withdrawals = withdrawals.without(pa.Table.from_batches(batches))
+    return withdrawals
+
+
+def _withdrawn(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that are `filtered[withdrawn]`."""
+    return rows.filter(pc.equal(rows.column("reason"), pa.scalar(str(Filtered.WITHDRAWN))))
 
 
 def _publish_signatures(unit: Unit, unmarked: Unit, out: OutputFolder, options: IngestOptions) -> None:

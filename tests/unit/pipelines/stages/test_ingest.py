@@ -16,7 +16,8 @@ from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
 from pipelines.console.reporters import JsonReporter
 from pipelines.stages import ingest
-from pipelines.stages.session import open_session
+from pipelines.stages.session import check_version_folder, open_session
+from transforms.filters.withdrawals import Withdrawals
 from transforms.sources.batches import BATCH_ROWS
 from transforms.sources.readers import read_batches
 from transforms.storage.local import LocalStore
@@ -123,6 +124,31 @@ def test_progress_is_shown_within_an_archive(tmp_path):
         batches.close()
     shown = [event["done_bytes"] for event in map(json.loads, stream.getvalue().splitlines())]
     assert 0 < shown[0] < shown[-1] < unit.num_bytes
+
+
+def notes_of(config, **options):
+    """Ingest and return what is noted."""
+    stream = io.StringIO()
+    with open_session(config, JsonReporter(stream), **options) as session:
+        ingest.ingest(session)
+    return [event["message"] for event in map(json.loads, stream.getvalue().splitlines()) if event["event"] == "note"]
+
+
+def test_entries_of_a_list_that_no_document_has_are_counted(small_sources, tmp_path):
+    file, gone = tmp_path / "list.json", ["numpy/numpy/npy_math.h", "numpy/numpy/random/"]
+    flags = {"SOURCE": [str(small_sources)], "--out": str(tmp_path / "out"), "--withdrawn": str(file)}
+    for missing, said in (({"paths": ["a.h", "b.h"], "projects": ["zlib"]}, "2 paths, 1 projects"), ({}, "")):
+        file.write_bytes((Withdrawals.of({"paths": gone}) | Withdrawals.of(missing)).to_bytes())
+        config = load_run_config(flags=flags, needs_sources=True)
+        expected = [f"{file}: no document that would be kept has these of its entries: {said}"] if said else []
+        assert notes_of(config) == notes_of(config) == expected
+
+
+def test_entries_of_the_list_of_a_store_may_be_of_earlier_documents(small_sources, tmp_path):
+    file, out = tmp_path / "list.json", tmp_path / "store/versions/v000002"
+    file.write_bytes(Withdrawals.of({"projects": ["zlib"]}).to_bytes())
+    flags = {"SOURCE": [str(small_sources)], "--out": str(out), "--withdrawn": str(file)}
+    assert notes_of(load_run_config(flags=flags, needs_sources=True), check=check_version_folder) == []
 
 
 def test_a_folder_that_cannot_be_looked_into_does_not_end_the_display(tmp_path, monkeypatch, caplog):
