@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
@@ -53,7 +53,9 @@ class TracedRows:
             _check_run(self.manifest, self.receipt, run)
             self._receipts = {current_path(unit): digest for unit, digest in self.manifest["receipts"].items()}
         self._digests = {file["path"]: file["sha256"] for file in files}
-        self.groups = [(name, *group) for name in sorted(self._digests) for group in self._row_groups(name)]
+        self.groups = [
+            (name, *group) for name, rows in sorted(_rows_by_file(files)) for group in self._row_groups(name, rows)
+        ]
         self._documents = RunDocuments(source, self.receipt)
         self._spans = self._open_spans(source)
         self._inputs: dict[str, list[str]] = {}
@@ -110,12 +112,16 @@ class TracedRows:
                 where = self.out.where(name)
                 raise IntegrityError(f"{where}: a row does not fit the run; see `cppmill verify --run`") from error
 
-    def _row_groups(self, name: str) -> Iterator[tuple[int, int]]:
+    def _row_groups(self, name: str, rows: int) -> list[tuple[int, int]]:
+        """Return the numbers and rows of a file's row groups; which rows a step reads depends on those of all files."""
+        where = self.out.where(name)
         if not self.out.exists(name):
-            raise IntegrityError(f"{self.out.where(name)}: missing, and its record names it; see `cppmill verify`")
+            raise IntegrityError(f"{where}: missing, and its record names it; see `cppmill verify`")
         with self.out.open_ranges(name) as file, pq.ParquetFile(file) as opened:
-            for number in range(opened.num_row_groups):
-                yield number, opened.metadata.row_group(number).num_rows
+            groups = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
+        if sum(groups) != rows:
+            raise IntegrityError(f"{where}: has {sum(groups)} rows, and its record says {rows}; see `cppmill verify`")
+        return list(enumerate(groups))
 
     def _open_spans(self, source: OutputFolder) -> SequenceSpans | None:
         if self.manifest is None:
@@ -147,6 +153,11 @@ class TracedRows:
         if sha256(data).hexdigest() != self._receipts.get(unit):
             raise IntegrityError(f"{where}: not the file that {MANIFEST} names; export again")
         return UnitReceipt.from_bytes(data, where=where)
+
+
+def _rows_by_file(files: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
+    for file in files:
+        yield file["path"], file["rows"]
 
 
 def _run_of(data: str, manifest: Mapping[str, Any], run: str | None) -> OutputFolder:

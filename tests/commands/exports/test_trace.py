@@ -222,6 +222,16 @@ def test_a_changed_shard_is_found_and_missing_documents_are_told(licensed, cppmi
     assert "its SHA-256 is" in done.stderr
 
 
+def test_a_shard_with_other_rows_is_found_whichever_it_is(licensed, cppmill, tmp_path):
+    shards = sorted((licensed / "out" / "tokens").glob("part-*"))
+    for shard in shards:
+        out = shutil.copytree(licensed / "out", tmp_path / shard.stem)
+        pq.write_table(pq.read_table(shard).slice(1), out / "tokens" / shard.name, compression="zstd")
+        done = cppmill("trace", "--data", out, "--step", 0, "--batch-rows", 1, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert done.stderr.startswith(f"error: {out}/tokens/{shard.name}: has ")
+
+
 @pytest.mark.parametrize("changed", ["documents/part-*", "units/tokens/_unit-*"])
 def test_licences_are_not_read_from_other_files_than_the_receipt_names(licensed, cppmill, tmp_path, changed):
     out = shutil.copytree(licensed / "out", tmp_path / "out")
