@@ -14,6 +14,8 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
+from cppmill_core.platforms import parse_platform_vocab
+
 from configs.layers import Layer, receipt_layer
 from configs.outputs import check_unlisted
 from configs.runs import RunConfig, load_run_config
@@ -22,6 +24,7 @@ from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run
 from pipelines.stages.benchmarks import recorded_options
+from pipelines.stages.platforms import read_platforms
 from pipelines.stages.session import check_version_folder, locked, open_session
 from pipelines.versions.changes import FinishedRun, damaged_files, find_changes, is_same, made_with
 from pipelines.versions.drift import count_parts, record_drift
@@ -42,7 +45,7 @@ from schemas.units import Stage
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
 from transforms.records.affected import check_own_list, check_remembered, known_withdrawals
 from transforms.records.in_toto import products
-from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
+from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, read_platform_vocab
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -234,12 +237,20 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
         options = recorded_options(config.options, before.out).to_json()
     except ConfigError:  # it was made with another benchmark or list
         return False
-    if options != made_with(before.receipt):
+    if options != made_with(before.receipt) or not _has_platforms(before):
         return False
     planned = run.plan(config.model_copy(update={"out": before.out.root}))
     shards = {unit.unit for unit in planned if unit.stage == Stage.VALIDATE}
     is_done = all(unit.action == "skip" for unit in planned) and shards == set(before.shards.values())
     return is_done and not damaged_files(before)
+
+
+def _has_platforms(before: FinishedRun) -> bool:
+    """Return whether the vocabulary of a run's own platforms is whole."""
+    if not has_own_platforms(before.receipt):
+        return True
+    expected: str = before.receipt["platform_vocab"]["digest"]
+    return before.out.digest(PLATFORM_VOCAB) == expected
 
 
 def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig:
@@ -249,7 +260,9 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
         IntegrityError: If files that the previous one hands on are not those of its receipt.
     """
     check_own_list(before.out, before.receipt)
-    if has_own_platforms(before.receipt):
+    if asked.platforms is not None:
+        _check_platform_ids(before, asked.platforms)
+    elif not _has_platforms(before):
         _check_handed_on(before, PLATFORM_VOCAB, before.receipt["platform_vocab"]["digest"])
     base = receipt_layer(
         before.receipt["configs"],
@@ -276,6 +289,29 @@ def _check_handed_on(before: FinishedRun, name: str, digest: str) -> None:
             f"{before.out.where(name)}: missing, or not the file of SHA-256 {digest} that the receipt names; restore "
             "it, give a whole one with --tokenizer or --platforms, or let `current` name a version that has one"
         )
+
+
+def _check_platform_ids(before: FinishedRun, place: Path | str) -> None:
+    """Check that no platform of the version before gets another id; models have rows for these ids.
+
+    Raises:
+        ConfigError: If one does, or the file cannot be used.
+    """
+    try:
+        known = read_platform_vocab(before.out, before.receipt)
+    except IntegrityError:  # it is damaged, and the file takes its place
+        known = None
+    where = f"--platforms {place}"
+    given = parse_platform_vocab(read_platforms(place).vocab, where=where)
+    ids = {label: number for number, label in given.labels.items()}
+    for number, label in () if known is None else known.labels.items():
+        if (found := ids.get(label, number)) != number or given.labels.get(number, label) != label:
+            now = f"its id is {found}" if found != number else f"that is {'.'.join(given.labels[number])}"
+            version = before.out.where(PLATFORM_VOCAB)
+            raise ConfigError(
+                f"{where}: {'.'.join(label)} has the id {number} in {version}, and here {now}; ids of a store do not "
+                "move: give what is new another id, or begin another store"
+            )
 
 
 def _with_withdrawals(request: Request, config: RunConfig, versions: Versions) -> RunConfig:

@@ -14,12 +14,15 @@ from pipelines.stages.session import locked
 from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import read_regular, write_file
+from schemas.logs import module_logger
 from schemas.places import is_remote
 from schemas.printing import one_line
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, describe_counts, read_withdrawals
 from transforms.records.affected import known_withdrawals, listed_doc_ids, record_affected, unmatched
 from transforms.records.versions import Versions
 from transforms.sources.document import display_path, is_utf8, raw_path
+
+logger = module_logger(__name__)
 
 _UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 """The byte-order marks of UTF-16, as bytes that are not UTF-8 are decoded."""
@@ -73,7 +76,9 @@ def _advice(path: str) -> str:
         return "save the list as UTF-8: this looks like UTF-16"
     if "\r" in path:
         return "end each line with a line feed, not with a carriage return"
-    if path.startswith("/") or not {".", ".."}.isdisjoint(path.split("/")):
+    if path.startswith("/"):
+        return "give paths as in the column `path`, below a source; a key that begins with a slash by its doc_id"
+    if not {".", ".."}.isdisjoint(path.split("/")):
         return "give paths as in the column `path`, below a source"
     return ""
 
@@ -155,7 +160,8 @@ def record(store: str, asked: Withdrawals, *, copies: bool) -> tuple[Withdrawals
         with _naming_mend(store):
             left = Withdrawals() if versions.current is None else unmatched(versions.out(versions.current), asked)
         if any(left.counts.values()):
-            lines.append(f"no document of {versions.current} has these of what you named: {describe_counts(left)}")
+            counts = describe_counts(left)
+            logger.warning("no document of %s has these of what you named: %s", versions.current, counts)
     return asked, [*lines, *(holding.line for holding in found if holding.documents != 0)]
 
 

@@ -4,6 +4,7 @@ import json
 import pickle
 import shutil
 from dataclasses import replace
+from functools import reduce
 from hashlib import sha256
 
 import cppmill_core
@@ -17,6 +18,7 @@ from pipelines.stages.session import open_session
 from pipelines.versions.retokenize import Request, retokenize
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_json
+from schemas.errors import ConfigError
 from tests.signing import rewrite, sign_again
 from transforms.records.receipts import RECEIPT
 
@@ -196,6 +198,45 @@ def test_the_next_version_keeps_own_platforms_without_the_file(copied, run):
     assert made.changes["documents"]["added"] == 1
     out = copied / "store" / "versions" / made.version
     assert {row["path"]: row["platform_ids"] for row in rows_of(out)}["own/more.cpp"] == [113]
+
+
+@pytest.fixture
+def request_of(copied, run):
+    """Makes the request of a version with some platforms; the tokenizer is that of the other run."""
+
+    def request(text):
+        (copied / "mine.toml").write_text(text)
+        flags = {"SOURCE": [str(copied / "sources")], "--store": str(copied / "store")}
+        given = {"--platforms": str(copied / "mine.toml"), "--tokenizer": str(run.out / "tokenizer")}
+        return Request(file=None, flags={**flags, **given}, keep=3)
+
+    return request
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ((("113", "7777"), ("114", "113"), ("7777", "114")), "os.zenos has the id 113 .* its id is 114"),
+        ((("id = 113", "id = 117"),), "os.zenos has the id 113 .* its id is 117"),
+        ((("os.zenos", "os.other"),), "os.zenos has the id 113 .* that is os.other"),
+    ],
+)
+def test_no_id_of_a_platform_moves_within_a_store(request_of, change, said):
+    retokenize(request_of(OWN), Reporters())
+    changed = reduce(lambda text, pair: text.replace(*pair), change, OWN)
+    with pytest.raises(ConfigError, match=said):
+        retokenize(request_of(changed), Reporters())
+    more = OWN + '\n[os.other]\nid = 117\nidentifiers = ["__OTHER__"]\n'
+    assert retokenize(request_of(more), Reporters()).changes is not None
+
+
+def test_a_whole_file_takes_the_place_of_a_damaged_vocabulary(request_of, copied):
+    first = retokenize(request_of(OWN), Reporters())
+    place = copied / "store" / "versions" / first.version / "platform_vocab.json"
+    place.write_bytes(place.read_bytes()[:50])
+    made = retokenize(request_of(OWN), Reporters())
+    assert made.changes["documents"] == {**made.changes["documents"], "added": 0, "removed": 0, "changed": 0}
+    assert not list(verify(str(copied / "store" / "versions" / made.version)))
 
 
 def test_workers_get_what_is_in_the_file_and_not_its_path(copied):

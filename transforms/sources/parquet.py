@@ -67,9 +67,9 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error
     if is_joined:
         raise DamageError(Dead.CORRUPT, "several Parquet files joined into one, whose rows have the wrong places")
-    problem = _problem(schema, column)
-    if problem:
-        yield archive.entry(*problem, num_bytes=archive.num_bytes)
+    unusable = _problem(schema, column)
+    if unusable:
+        yield archive.entry(*unusable, num_bytes=archive.num_bytes)
         return
     lists = {name for name in schema.names if name == archive.options.license_column}
     archive.warn_of_missing(lists | {field.name for field in schema if _is_text(field.type)})
@@ -90,9 +90,9 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         is_known = group < len(chunks)
         is_prefixed = is_known and DELTA_BYTE_ARRAY in encodings[group]
         columns = {place: chunk for place, chunk in chunks[group].items() if place in named} if is_known else {}
-        damage = _check_pages(archive, file, metadata, group, columns)
-        yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents(damage)
-        first += metadata.row_group(group).num_rows
+        problem, rows = _check_pages(archive, file, metadata, group, columns)
+        yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents(problem, rows)
+        first += rows
 
 
 def _names(archive: Archive) -> tuple[str | None, ...]:
@@ -103,8 +103,8 @@ def _names(archive: Archive) -> tuple[str | None, ...]:
 
 def _check_pages(
     archive: Archive, file: BinaryIO, metadata: pq.FileMetaData, group: int, chunks: Mapping[int, Chunk]
-) -> str:
-    """Return what is wrong with the pages of a row group, nothing if they have all its rows.
+) -> tuple[str, int]:
+    """Return what is wrong with the pages of a row group, nothing if they have all its rows, and how many rows it has.
 
     Arrow passes over pages that it does not know, and then gives each row values of others. The headers of pages in a
     store would be requested one by one, so there the footer is believed first.
@@ -126,8 +126,9 @@ def _check_pages(
             if pages.largest > most:
                 raise DamageError(Dead.EXPANSION, f"has a page of {pages.largest} bytes, and may expand to {most}")
             if not column.max_repetition_level and pages.num_values not in (None, rows):
-                return f"its pages of {column.name!r} have {pages.num_values} rows and not {rows}"
-    return ""
+                found = int(pages.num_values or 0)
+                return f"its pages of {column.name!r} have {found} rows and not {rows}", max(found, rows)
+    return "", rows
 
 
 def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
@@ -170,8 +171,8 @@ class _RowGroup:
         is_there = terms and terms not in found and schema.get_field_index(terms) >= 0
         self._terms = [terms] if terms and is_there else []
 
-    def documents(self, problem: str) -> Iterator[Document]:
-        """Yield the rows, then an entry for each that could not be read: all if there is a problem."""
+    def documents(self, problem: str, rows: int) -> Iterator[Document]:
+        """Yield the rows, then an entry for each of so many that could not be read: all if there is a problem."""
         done = 0
         try:
             if problem:
@@ -185,10 +186,10 @@ class _RowGroup:
                 for document in self._batch(batch, self._first + done):
                     yield document
                     done += 1
-            if done < self._metadata.num_rows:
+            if done < rows:
                 raise EOFError
         except _READ_ERRORS as error:
-            lost = min(self._metadata.num_rows - done, _MAX_LOST_ROWS)
+            lost = min(rows - done, _MAX_LOST_ROWS)
             detail = f"row group {self._group} is damaged ({problem or type(error).__name__})"
             for row in range(self._first + done, self._first + done + max(lost, 1)):
                 self._archive.count_row()

@@ -78,6 +78,8 @@ def test_a_withdrawn_document_is_gone_for_good_and_that_is_proven(store, tmp_pat
 
 def test_without_sources_the_list_waits_for_the_next_version(store, tmp_path, cppmill):
     (tmp_path / "ids").write_text(f"\\{documents(store.out('v000001'))[GONE].upper()}  a\\\\npy_math.h\n")
+    told = cppmill("withdraw", store.place, "--projects", "nobody", "--quiet").stderr
+    assert told == "no document of v000001 has these of what you named: 1 projects\n"
     said = cppmill("withdraw", store.place, "--doc-ids", tmp_path / "ids", "--projects", "nobody").stderr
     assert "1 doc_ids, 1 projects" in said
     assert "v000001: 1 withdrawn document, dataset" in said

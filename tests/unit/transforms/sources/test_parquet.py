@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from schemas.options import IngestOptions
 from schemas.reasons import REASONS, Column
 from tests.fuzzing import examples
+from transforms.sources.document import Archive
+from transforms.sources.parquet import iter_parquet
 from transforms.storage.column_encodings import read_chunks
 
 CONTENTS = [b"int a_%d;\n" % index * 30 for index in range(2_500)]
@@ -139,6 +141,16 @@ def test_every_row_has_its_own_text_or_is_dead_whatever_bit_of_a_page_is_flipped
                 bit,
             )
             assert "write_page_checksum" not in options or found.whole.items() <= rows.items()
+
+
+def test_rows_that_the_footer_does_not_count_are_dead() -> None:
+    data = parquet(pa.table({"content": ["int a;"] * 50}), use_dictionary=False, compression="none")
+    place = data.rfind(b"\x16\x64")  # the last 50 of the footer is the rows of its row group
+    data = data[:place] + b"\x16\x24" + data[place + 2 :]
+    archive = Archive("a.parquet", len(data), "a", IngestOptions())
+    found = list(iter_parquet(archive, io.BufferedReader(io.BytesIO(data))))  # as a file of this machine
+    assert [document.reason for document in found] == ["corrupt"] * 50
+    assert "its pages of 'content' have 50 rows and not 18" in found[0].detail
 
 
 def test_a_damaged_row_group_costs_its_rows_and_no_others(read: Any) -> None:
