@@ -113,15 +113,23 @@ class _Links(HTMLParser):
         """Take text, in which a page may name other files by their URLs."""
         self.texts.append(data)
 
+    def parse_html_declaration(self, i: int) -> int:
+        """Return where a declaration ends; one that Python does not know is passed over, as browsers do."""
+        try:
+            return super().parse_html_declaration(i)
+        except AssertionError:
+            return self.parse_bogus_comment(i)
+
 
 def _links_below(page: str, url: str) -> Iterator[str]:
     """Yield the URLs below a page's own that it has links to, or names in its text.
 
     A link may name the other scheme, and has not the user of the URL; what is below it is asked for as the page was.
     """
-    parser = _Links()
-    parser.feed(page)
+    parser, end = _Links(), page.rfind(">") + 1
+    parser.feed(page[:end])  # it looks through all the rest for the end of each tag that has none
     parser.close()
+    parser.handle_data(page[end:])
     folder = f"{url.rstrip('/')}/"
     place = _place(folder)
     for link in (*ex2.findall("".join(parser.texts)), *parser.links):

@@ -1,8 +1,8 @@
-"""Whether what a web server says of a file that it sends fits what it said when it listed the file."""
+"""Whether what a web server sends fits what it listed, and what a page lists."""
 
 import pytest
 
-from transforms.storage.web import _is_of
+from transforms.storage.web import _is_of, _links_below
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 OTHER_DATE = "Tue, 02 Jan 2024 00:00:00 GMT"
@@ -34,3 +34,9 @@ def test_a_file_is_sent_as_it_was_listed(headers, version, expected):
 
 def test_a_file_of_unknown_size_may_have_any():
     assert _is_of({"Content-Length": "9"}, 0, DATE)
+
+
+@pytest.mark.parametrize("junk", ["<a ", "<![", "<!x", "<![x[", '<a href="', "</a", "<!--", ""])
+def test_a_page_that_is_broken_off_has_the_links_before(junk: str) -> None:
+    page = f'<!DOCTYPE html><![if x]><a href="b/">b</a><![x>{junk * 20_000}'
+    assert "http://host/d/b/" in _links_below(page, "http://host/d")
