@@ -169,9 +169,9 @@ def _find_in_traceback(text: str) -> Failure | None:
     found = list(_RAISED.finditer(text))
     if not found:
         refusal, gone = find_refusal(text), _GONE_IN_TRACEBACK.findall(text)
-        if refusal is None:
-            return _gone(gone[-1]) if gone else None
-        return _refused(refusal)
+        if refusal is not None:
+            return _refused(refusal)
+        return _gone(gone[-1]) if gone else None
     module, name, message = found[-1].groups()
     kind = getattr(errors, name, CppmillError)
     code = kind.exit_code if module == "schemas.errors" else _core_exit_code(name)

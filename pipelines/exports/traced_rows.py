@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
@@ -53,9 +53,8 @@ class TracedRows:
             _check_run(self.manifest, self.receipt, run)
             self._receipts = {current_path(unit): digest for unit, digest in self.manifest["receipts"].items()}
         self._digests = {file["path"]: file["sha256"] for file in files}
-        self.groups = [
-            (name, *group) for name, rows in sorted(_rows_by_file(files)) for group in self._row_groups(name, rows)
-        ]
+        rows_of = {file["path"]: file["rows"] for file in files}
+        self.groups = [(name, *group) for name in sorted(rows_of) for group in self._row_groups(name, rows_of[name])]
         self._documents = RunDocuments(source, self.receipt)
         self._spans = self._open_spans(source)
         self._inputs: dict[str, list[str]] = {}
@@ -153,11 +152,6 @@ class TracedRows:
         if sha256(data).hexdigest() != self._receipts.get(unit):
             raise IntegrityError(f"{where}: not the file that {MANIFEST} names; export again")
         return UnitReceipt.from_bytes(data, where=where)
-
-
-def _rows_by_file(files: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
-    for file in files:
-        yield file["path"], file["rows"]
 
 
 def _run_of(data: str, manifest: Mapping[str, Any], run: str | None) -> OutputFolder:

@@ -262,7 +262,7 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
     check_own_list(before.out, before.receipt)
     if asked.platforms is not None:
         _check_platform_ids(before, asked.platforms)
-    elif not _has_platforms(before):
+    elif has_own_platforms(before.receipt):
         _check_handed_on(before, PLATFORM_VOCAB, before.receipt["platform_vocab"]["digest"])
     base = receipt_layer(
         before.receipt["configs"],

@@ -27,6 +27,7 @@ logger = module_logger(__name__)
 _UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 """The byte-order marks of UTF-16, as bytes that are not UTF-8 are decoded."""
 
+_BELOW = "give paths as in the column `path`, below a source"
 _SHOWN_CHARACTERS = 200
 
 
@@ -77,10 +78,8 @@ def _advice(path: str) -> str:
     if "\r" in path:
         return "end each line with a line feed, not with a carriage return"
     if path.startswith("/"):
-        return "give paths as in the column `path`, below a source; a key that begins with a slash by its doc_id"
-    if not {".", ".."}.isdisjoint(path.split("/")):
-        return "give paths as in the column `path`, below a source"
-    return ""
+        return f"{_BELOW}; a key that begins with a slash by its doc_id"
+    return "" if {".", ".."}.isdisjoint(path.split("/")) else _BELOW
 
 
 def make_withdrawals(

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import cppmill_core
@@ -104,17 +105,18 @@ class _Lines:
     def _read_line(self, name: str, line: bytes) -> Document:
         """Return the document of one line."""
         record = _record(line.removeprefix(_BOM) if self.number == 1 else line)
-        if isinstance(record, dict) and not self.is_settled:
-            self._settle(record)
         if isinstance(record, dict):
-            self.seen.update(key for key in self._named().values() if isinstance(record.get(key), str | list))
-        if isinstance(record, dict) and not record.keys().isdisjoint(self.rivals):
-            found = self.archive.options.content_column
-            record = f"the first object has text in {found!r} alone; name the text's with --content-column"
+            if not self.is_settled:
+                self._settle(record)
+            self.seen.update(key for key in self._keys.values() if isinstance(record.get(key), str | list))
+            if not record.keys().isdisjoint(self.rivals):
+                found = self.archive.options.content_column
+                record = f"the first object has text in {found!r} alone; name the text's with --content-column"
         return _document(self.archive, name, record, len(line))
 
-    def _named(self) -> dict[str, str]:
-        """Return the keys of what describes a document."""
+    @cached_property
+    def _keys(self) -> dict[str, str]:
+        """The keys of what describes a document."""
         options = self.archive.options
         keys = {"path": options.path_column, "project": options.project_column, "license": options.license_column}
         return {name: key for name, key in keys.items() if key}
@@ -153,7 +155,7 @@ class _Lines:
     def _columns(self, found: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Return what the native core read as a batch of UNDIGESTED; the first of its lines has the number `first`."""
         archive, rows = self.archive, found.num_rows
-        self.seen.update(key for name, key in self._named().items() if found.column(name).null_count < rows)
+        self.seen.update(key for name, key in self._keys.items() if found.column(name).null_count < rows)
         names, drops = self._names(found, first)
         kept = pa.array(drops, pa.string()).is_null() if any(drops) else pa.repeat(True, rows)
         content: Any = found.column("content")

@@ -33,6 +33,7 @@ from transforms.storage.urls import (
     is_web,
     lists_at_once,
     open_url,
+    path_below,
     store_errors,
     store_failure,
     walk_folder,
@@ -364,7 +365,7 @@ def _list_remote(source: str, index: int, listing: Listing, options: IngestOptio
     listing.roots.append(Root(location=_location(source, path, root), name=name, is_file=is_file))
     hidden = set()
     for name, info in found.items():
-        relative = name[len(root) :].removeprefix("/")  # the next one is part of a key
+        relative = path_below(root, name)
         if "?" in relative and is_web(source):
             continue  # a page's own links, as those that sort its list
         folder = _hidden_folder(relative)
@@ -407,7 +408,7 @@ def _find(system: Any, root: str, pattern: Glob | None = None) -> dict[str, dict
     return {
         name: info
         for name, info in found.items()
-        if pattern is None or pattern.takes(name[len(root) :].removeprefix("/").rstrip("/"))
+        if pattern is None or pattern.takes(path_below(root, name).rstrip("/"))
     }
 
 

@@ -91,7 +91,8 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         is_prefixed = is_known and DELTA_BYTE_ARRAY in encodings[group]
         columns = {place: chunk for place, chunk in chunks[group].items() if place in named} if is_known else {}
         problem, rows = _check_pages(archive, file, metadata, group, columns)
-        yield from _RowGroup(archive, table, group, first, is_prefixed=is_prefixed).documents(problem, rows)
+        read = _RowGroup(archive, table, group, first, is_prefixed=is_prefixed)
+        yield from read.lost(problem, range(max(rows, 1))) if problem else read.documents(rows)
         first += rows
 
 
@@ -171,12 +172,10 @@ class _RowGroup:
         is_there = terms and terms not in found and schema.get_field_index(terms) >= 0
         self._terms = [terms] if terms and is_there else []
 
-    def documents(self, problem: str, rows: int) -> Iterator[Document]:
-        """Yield the rows, then an entry for each of so many that could not be read: all if there is a problem."""
+    def documents(self, rows: int) -> Iterator[Document]:
+        """Yield the rows, then an entry for each of so many that could not be read."""
         done = 0
         try:
-            if problem:
-                raise ValueError(problem)
             for batch in self._table.iter_batches(
                 batch_size=self._batch_rows(),
                 row_groups=[self._group],
@@ -189,11 +188,14 @@ class _RowGroup:
             if done < rows:
                 raise EOFError
         except _READ_ERRORS as error:
-            lost = min(rows - done, _MAX_LOST_ROWS)
-            detail = f"row group {self._group} is damaged ({problem or type(error).__name__})"
-            for row in range(self._first + done, self._first + done + max(lost, 1)):
-                self._archive.count_row()
-                yield self._archive.dead(f"row-{row + 1}", Dead.CORRUPT, detail, num_bytes=0)
+            yield from self.lost(type(error).__name__, range(done, max(rows, done + 1)))
+
+    def lost(self, problem: str, rows: range) -> Iterator[Document]:
+        """Yield an entry for each of some rows that cannot be read, up to a limit."""
+        for row in rows[:_MAX_LOST_ROWS]:
+            self._archive.count_row()
+            detail = f"row group {self._group} is damaged ({problem})"
+            yield self._archive.dead(f"row-{self._first + row + 1}", Dead.CORRUPT, detail, num_bytes=0)
 
     def _batch_rows(self) -> int:
         """Return how many rows are held at once; a value that shares its prefix is at most as long as all bytes."""

@@ -157,6 +157,16 @@ def is_web(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
+def path_below(root: str, name: str) -> str:
+    """Return the path of a file of a store relative to a folder, which may begin with an empty part.
+
+    Example:
+        >>> path_below("bucket/src", "bucket/src/a.cpp"), path_below("bucket/src", "bucket/src//a.cpp")
+        ('a.cpp', '/a.cpp')
+    """
+    return name[len(root) :].removeprefix("/")
+
+
 def walk_folder(
     system: Any,  # noqa: ANN401 - fsspec has no annotations
     root: str,
@@ -194,7 +204,7 @@ def walk_folder(
                     continue  # a link to somewhere else, taken for one below the page
                 name = name.replace("/./", "/")
             path = name.rstrip("/")
-            relative = path[len(root) :].removeprefix("/")
+            relative = path_below(root, path)
             if path == folder or ".." in (unquote(relative) if of_web else relative).split("/"):
                 continue
             if info["type"] != "directory":

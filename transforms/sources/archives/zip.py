@@ -56,11 +56,8 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     """
     tail = _tail(file)
     entries, place = _directory(file, tail)
-    for info in entries:
-        if info.header_offset not in range(place):
-            info.header_offset = _NOWHERE
-    first = min((info.header_offset for info in entries if info.header_offset != _NOWHERE), default=0)
-    yield from _other_archives(archive, file, tail, first if entries else place)
+    places = [info.header_offset for info in entries if info.header_offset != _NOWHERE]
+    yield from _other_archives(archive, file, tail, min(places, default=0 if entries else place))
     for info in entries:
         archive.count_row()
         name = _name(info)
@@ -88,7 +85,7 @@ def _target(archive: Archive, file: BinaryIO, info: zipfile.ZipInfo, name: str) 
 
 
 def _directory(file: BinaryIO, tail: bytes) -> tuple[list[zipfile.ZipInfo], int]:
-    """Return the entries of the directory, and where it begins.
+    """Return the entries of the directory, those of members that cannot be before it `_NOWHERE`, and where it begins.
 
     Raises:
         DamageError: If there is none, or it cannot be read.
@@ -106,6 +103,9 @@ def _directory(file: BinaryIO, tail: bytes) -> tuple[list[zipfile.ZipInfo], int]
     count = int.from_bytes(tail[end + 10 : end + 12], "little")
     if count not in (len(entries) % 0x10000, _COUNTED_ELSEWHERE):
         raise DamageError(Dead.CORRUPT, f"the directory has {len(entries)} entries and not {count}")
+    for info in entries:
+        if info.header_offset not in range(place):
+            info.header_offset = _NOWHERE
     return entries, place
 
 
